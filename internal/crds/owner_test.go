@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -109,5 +110,128 @@ func TestStoredVersionsWriter(t *testing.T) {
 				t.Errorf("written by %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestByPriority(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	for _, name := range []string{"v1alpha1", "foo10", "v10", "v1", "v2beta1", "v1beta2", "v1beta1", "foo1", "v2"} {
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: name})
+	}
+	var got []string
+	for _, version := range ByPriority(crd) {
+		got = append(got, version.Name)
+	}
+	want := []string{"v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	if version, at := Version(crd, "v10"); version == nil || version.Name != "v10" || at != 2 {
+		t.Errorf("v10 is %v at %d", version, at)
+	}
+	if version, at := Version(crd, "v3"); version != nil || at != -1 {
+		t.Errorf("v3 is %v at %d", version, at)
+	}
+}
+
+func TestVersionsWriter(t *testing.T) {
+	const ours = "conversion-operator"
+	entry := func(manager, subresource, fields string, minute int) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields), Time: &at}
+	}
+	const list = `{"f:spec":{"f:versions":{}}}`
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		ours    bool
+		writer  string
+	}{
+		"no entry":             {},
+		"us":                   {[]metav1.ManagedFieldsEntry{entry(ours, "", list, 1)}, true, ""},
+		"them":                 {[]metav1.ManagedFieldsEntry{entry("argocd", "", list, 1)}, false, "argocd"},
+		"us and them":          {[]metav1.ManagedFieldsEntry{entry(ours, "", list, 2), entry("argocd", "", list, 1)}, true, "argocd"},
+		"the latest of them":   {[]metav1.ManagedFieldsEntry{entry("argocd", "", list, 2), entry("helm", "", list, 1)}, false, "argocd"},
+		"something else":       {[]metav1.ManagedFieldsEntry{entry(ours, "", `{"f:spec":{"f:conversion":{}}}`, 1)}, false, ""},
+		"the status":           {[]metav1.ManagedFieldsEntry{entry("kube-apiserver", "status", list, 1)}, false, ""},
+		"what cannot be read":  {[]metav1.ManagedFieldsEntry{entry("argocd", "", `{`, 1)}, false, ""},
+		"without its own time": {[]metav1.ManagedFieldsEntry{{Manager: "argocd", FieldsV1: metav1.NewFieldsV1(list)}}, false, "argocd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: test.entries}}
+			if got := VersionsAreBy(crd, ours); got != test.ours {
+				t.Errorf("by us: %t, want %t", got, test.ours)
+			}
+			if got := VersionsWriter(crd, ours); got != test.writer {
+				t.Errorf("by %q, want %q", got, test.writer)
+			}
+		})
+	}
+}
+
+// ownedByController is an object that a controller owns.
+func ownedByController(apiVersion, kind, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, Controller: new(true)}}}
+}
+
+// TestWriterOf: the writer of a CustomResourceDefinition is recognized from what the tools write to it.
+func TestWriterOf(t *testing.T) {
+	xrd := ownedByController("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "databases.example.com")
+	xrd.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"} // Crossplane copies the labels of the XRD
+	xrd.Annotations = map[string]string{"meta.helm.sh/release-name": "platform"}
+	cases := map[string]struct {
+		metadata metav1.ObjectMeta
+		want     *Writer
+	}{
+		"nothing":       {metav1.ObjectMeta{}, nil},
+		"another owner": {ownedByController("apps/v1", "Deployment", "a"), nil},
+		"an owner that is no controller": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition", Name: "a"}}}, nil},
+		"an XRD, which Helm installed": {xrd, &Writer{Crossplane, "compositeresourcedefinitions.apiextensions.crossplane.io/databases.example.com",
+			"compositeresourcedefinitions.apiextensions.crossplane.io/databases.example.com"}},
+		"a package of Crossplane": {ownedByController("pkg.crossplane.io/v1", "ProviderRevision", "aws-1"),
+			&Writer{Crossplane, "providerrevisions.pkg.crossplane.io/aws-1", "the package of providerrevisions.pkg.crossplane.io/aws-1"}},
+		"kro": {metav1.ObjectMeta{Labels: map[string]string{"kro.run/owned": "true", "kro.run/resource-graph-definition-name": "app"}},
+			&Writer{Kro, "resourcegraphdefinitions.kro.run/app", "resourcegraphdefinitions.kro.run/app"}},
+		"kro since 0.9": {metav1.ObjectMeta{Labels: map[string]string{"internal.kro.run/resource-graph-definition-name": "app"}},
+			&Writer{Kro, "resourcegraphdefinitions.kro.run/app", "resourcegraphdefinitions.kro.run/app"}},
+		"kro without a name": {metav1.ObjectMeta{Labels: map[string]string{"kro.run/owned": "true"}}, &Writer{Kro, "", "its ResourceGraphDefinition"}},
+		"OLM, with the annotation of an InstallPlan": {metav1.ObjectMeta{Labels: map[string]string{"olm.managed": "true"},
+			Annotations: map[string]string{"operatorframework.io/installed-alongside-1": "db/db.v1.2.0"}},
+			&Writer{OLM, "clusterserviceversions.operators.coreos.com/db.v1.2.0", "the bundle of clusterserviceversions.operators.coreos.com/db.v1.2.0 in namespace db"}},
+		"OLM, with the label of an Operator": {metav1.ObjectMeta{Labels: map[string]string{"operators.coreos.com/db.db": ""}},
+			&Writer{OLM, "operators.operators.coreos.com/db.db", "the bundle of operators.operators.coreos.com/db.db"}},
+		"OLM, without a name": {metav1.ObjectMeta{Labels: map[string]string{"olm.managed": "true"}}, &Writer{OLM, "", "the bundle that has it"}},
+		"OLM 1": {metav1.ObjectMeta{Labels: map[string]string{"olm.operatorframework.io/owner-kind": "ClusterExtension", "olm.operatorframework.io/owner-name": "db"}},
+			&Writer{OLM, "clusterextensions.olm.operatorframework.io/db", "the bundle of clusterextensions.olm.operatorframework.io/db"}},
+		"Helm": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+			Annotations: map[string]string{"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": "prod"}},
+			&Writer{Helm, "prod/db", "the chart of the Helm release prod/db"}},
+		"a manifest that names Helm only": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := WriterOf(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: c.metadata})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("want (-), got (+): %s", diff)
+			}
+		})
+	}
+}
+
+// TestConverts: Crossplane has copied a conversion if it is the same with the defaults of API servers.
+func TestConverts(t *testing.T) {
+	xrd, crd := &Composite{}, &apiextensionsv1.CustomResourceDefinition{}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	if !xrd.Converts(crd) {
+		t.Error("no conversion is the strategy None")
+	}
+	xrd.Spec.Conversion, crd.Spec.Conversion = viaService(), viaService()
+	xrd.Spec.Conversion.Webhook.ClientConfig.Service.Port = nil
+	if !xrd.Converts(crd) {
+		t.Error("443 is the default of the port")
+	}
+	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("y")
+	if xrd.Converts(crd) {
+		t.Error("caBundle differs")
 	}
 }

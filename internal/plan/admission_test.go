@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -23,8 +22,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/plan/activation"
-	"github.com/conversion-operator/conversion-operator/internal/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 )
@@ -54,42 +51,39 @@ func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConf
 func sizeAdmission(w *world) {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("API servers are to refuse what is too large, before the CustomResourceDefinition is written.")
-	w.applyCRD(bothStoredOld)
-	w.converge()
+	w.define(bothStoredOld)
 	w.say("A client deletes the webhook configuration.")
 	w.observed.Admission = nil
 	w.converge()
 	w.say("A client lets API servers ignore it, again and again.")
 	for range 3 {
-		w.wait(5 * time.Second)
+		w.later(5 * time.Second)
 		w.ignoreAdmission()
 		w.converge()
 	}
 	w.say("The rules change: API servers ask by both.")
-	w.changeRules("/")
-	w.converge()
+	w.useRules("/")
 	w.say("API servers have had their time.")
-	w.wait(w.observed.Settings.PropagationDelay)
+	w.settleAPIServers()
 	w.say("Another authority is asked for: it is trusted here and there.")
 	w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "the key was seen"}
 	w.converge()
-	w.wait(w.observed.Settings.PropagationDelay)
-	w.wait(w.observed.Settings.PropagationDelay)
+	w.settleAPIServers()
+	w.settleAPIServers()
 	w.say("A client drops the conversion.")
-	w.drop("kubectl-replace")
-	w.converge()
+	w.loseConversion("kubectl-replace")
 	w.say("The storage version is to change: from now on writes at both versions may be converted.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.converge()
 	w.say("The policy prefers to lose what has no room: readers may have truncated forms, which are refused.")
 	w.observed.Policy.Spec.Converter.Declarative.Overflow = v1alpha1.OverflowDrop
 	w.converge()
-	w.wait(w.observed.Settings.PropagationDelay)
+	w.settleAPIServers()
 	w.say("The operator may not write webhook configurations any more: nothing is truncated.")
 	w.observed.Settings.SizeAdmission = false
 	w.observed.Policy.Spec.Converter.Declarative.Overflow = ""
 	w.converge()
-	w.wait(w.observed.Settings.PropagationDelay)
+	w.settleAPIServers()
 }
 
 // ignoreAdmission is what a client writes who wants to be rid of it.
@@ -97,63 +91,6 @@ func (w *world) ignoreAdmission() {
 	w.observed.Admission = w.observed.Admission.DeepCopy()
 	for i := range w.observed.Admission.Webhooks {
 		w.observed.Admission.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Ignore)
-	}
-}
-
-// TestSizeAdmissionComesFirst plays that story: whenever the CustomResourceDefinition
-// names rules that truncate, API servers were told before to ask by them, and trust
-// what the CustomResourceDefinition trusts.
-func TestSizeAdmissionComesFirst(t *testing.T) {
-	w := newWorld(t, policyYAML)
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredOld)
-	switched := 0
-	check := func() {
-		for range 30 {
-			w.observed.Now = w.observed.Now.Add(5 * time.Second)
-			decided := w.plan()
-			for _, s := range decided.Steps {
-				if to, is := s.(step.SwitchCRD); is {
-					switched++
-					w.expectAdmission(to.Conversion)
-				}
-				w.do(s)
-			}
-			w.observed.Policy.Status = decided.Status
-		}
-	}
-	check()
-	w.changeRules("/")
-	check()
-	w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "now"}
-	check()
-	w.drop("kubectl-replace")
-	check()
-	if switched < 4 {
-		t.Errorf("the CustomResourceDefinition was written %d times", switched)
-	}
-	w.observed.Policy.Spec.Suspend, w.observed.Admission = true, nil
-	check()
-	if w.observed.Admission != nil {
-		t.Error("a suspended policy writes its webhook configuration")
-	}
-}
-
-func (w *world) expectAdmission(to *apiextensionsv1.CustomResourceConversion) {
-	w.t.Helper()
-	client := to.Webhook.ClientConfig
-	hash := (*client.Service.Path)[len(converter.ConvertPath)+1:]
-	if w.observed.Admission == nil {
-		w.t.Fatal("the CustomResourceDefinition is written, and API servers refuse nothing")
-	}
-	i := slices.IndexFunc(w.observed.Admission.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
-		return *webhook.ClientConfig.Service.Path == activation.AdmitPath+"/"+hash
-	})
-	if i < 0 {
-		w.t.Fatalf("API servers do not ask about sizes by the rules %s", hash)
-	}
-	if asked := w.observed.Admission.Webhooks[i].ClientConfig; !bytes.Equal(asked.CABundle, client.CABundle) || *asked.Service.Port != *client.Service.Port {
-		w.t.Error("conversion and admission trust different authorities, or have different ports")
 	}
 }
 
@@ -192,15 +129,14 @@ func TestNoSizeAdmission(t *testing.T) {
 	if after := shorteningOf(t, w.plan()); !after.RefuseOnly || after.Key != before.Key {
 		t.Errorf("it may truncate, or does not know what was truncated: %+v, before %+v", after, before)
 	}
-	w.wait(w.observed.Settings.PropagationDelay)
+	w.settleAPIServers()
 	if w.observed.Admission != nil {
 		t.Error("API servers are told to ask")
 	}
 
 	w = newWorld(t, policyYAML)
 	w.observed.Settings.SizeAdmission = false
-	w.applyCRD(bothStoredOld)
-	w.converge()
+	w.define(bothStoredOld)
 	if w.observed.Admission != nil || strings.Contains(w.log.String(), "about sizes") {
 		t.Error("API servers are told to ask from the beginning")
 	}
@@ -211,8 +147,7 @@ func TestNoSizeAdmission(t *testing.T) {
 func TestNothingToRefuse(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules = nil
-	w.applyCRD(strings.ReplaceAll(bothStoredOld, "hostPort: {type: string}", "host: {type: string}, port: {type: string}"))
-	w.converge()
+	w.define(strings.ReplaceAll(bothStoredOld, "hostPort: {type: string}", "host: {type: string}, port: {type: string}"))
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
 		t.Fatalf("it is not active:\n%s", w.story())
 	}
@@ -295,8 +230,7 @@ func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 // must not store what it read in a truncated form.
 func TestMigrationWaitsForAdmission(t *testing.T) {
 	w := newWorld(t, policyYAML)
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	suspended := func() *bool { return w.observed.Runs[0].Job.Spec.Suspend }
 	if len(w.observed.Runs) != 1 || ptr.Deref(suspended(), false) {
 		t.Fatalf("no run: %+v", w.observed.Runs)

@@ -32,7 +32,7 @@
 //
 //	RulesValid            converter/kind.go             the policy can be followed
 //	(ownership)           activation/ownership.go       no other client owns spec.conversion
-//	(deadlock)            activation/bootstrap.go       the converter needs no objects that it is to convert
+//	(deadlock)            activation/ownership.go       the converter needs no objects that it is to convert
 //	(fleet)               converter/shared.go           the fleet that the policy wants exists, and has room
 //	CertificatesReady     certificates/certificates.go  API servers will accept the serving certificate
 //	WebhookAvailable      converter/kind.go             endpoints of the converter are ready
@@ -57,7 +57,7 @@
 //
 // NotOwnedByAnother is one of the smallest gates; follow it.
 //
-//  1. An exported method in a file of its own, such as activation/ownership.go, in the package of
+//  1. An exported method, such as in activation/ownership.go, in the package of
 //     its subject. It returns a gate.Decision: an outcome, by a function of gate/gate.go, with the
 //     steps that the package added to its work. Waiting, if the operator continues by itself;
 //     Stalled, if a user has to act. The zero Outcome passes and reports nothing. It makes no
@@ -77,7 +77,7 @@
 //     else, add a watch in controllers/setup.go, or call Recheck with a duration.
 //  5. A new step is a type in step/step.go; controllers/apply.go carries it out. A step may be
 //     carried out twice or in part, so it must be idempotent.
-//  6. A row of TestGates in gates_test.go, or a story in TestStories of story_test.go. Then run
+//  6. A row of gateChanges in gates_test.go, or a story in TestStories of story_test.go. Then run
 //     "go test ./internal/plan -update", and read the difference.
 //
 // # A new condition or reason

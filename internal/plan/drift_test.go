@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -16,58 +17,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/crds"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 const injector = "cert-manager.io/inject-ca-from"
 
 func inject(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("theirs") }
 
-// TestDriftIsRepaired: the client that writes what, it is named, counted and undone.
+// foreignWrites are those of other clients: each is named, counted and undone.
+var foreignWrites = changes{
+	"dropped": func(w *world) { w.drop("kubectl-replace") },
+	"another webhook": func(w *world) {
+		w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+	},
+	"another caBundle": func(w *world) { w.change("cainjector", inject) },
+	"caBundle removed": func(w *world) {
+		w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = nil })
+	},
+	"path removed": func(w *world) {
+		w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Path = nil })
+	},
+	"another port": func(w *world) {
+		w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Port = new(int32(8443)) })
+	},
+	"an injector": func(w *world) {
+		w.observed.CRD.Annotations = map[string]string{injector: "a/b"}
+		w.change("cainjector", inject)
+	},
+	"managedFields stripped, and dropped": func(w *world) {
+		w.drop("kubectl-replace")
+		w.observed.CRD.ManagedFields = nil
+	},
+}
+
+// TestDriftIsRepaired: spec.conversion is as it was, after one write.
 func TestDriftIsRepaired(t *testing.T) {
-	cases := map[string]struct {
-		foreign func(*world)
-		message string
-	}{
-		"dropped": {func(w *world) { w.drop("kubectl-replace") },
-			`field manager "kubectl-replace" set spec.conversion of the CustomResourceDefinition to strategy None`},
-		"another webhook": {func(w *world) {
-			w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-		}, `field manager "olm" pointed spec.conversion of the CustomResourceDefinition at the Service conversion-system/theirs`},
-		"another caBundle": {func(w *world) { w.change("cainjector", inject) },
-			`field manager "cainjector" changed caBundle in spec.conversion`},
-		"caBundle removed": {func(w *world) {
-			w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = nil })
-		}, "an unknown field manager changed caBundle"},
-		"path removed": {func(w *world) {
-			w.change("kubectl-patch", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Path = nil })
-		}, "an unknown field manager changed spec.conversion"},
-		"another port": {func(w *world) {
-			w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Port = new(int32(8443)) })
-		}, `field manager "kubectl-edit" changed spec.conversion`},
-		"an injector": {func(w *world) {
-			w.observed.CRD.Annotations = map[string]string{injector: "a/b"}
-			w.change("cainjector", inject)
-		}, `field manager "cainjector" changed caBundle in spec.conversion`},
-		"managedFields stripped, and dropped": {func(w *world) {
-			w.drop("kubectl-replace")
-			w.observed.CRD.ManagedFields = nil
-		}, "an unknown field manager set spec.conversion"},
-	}
-	for name, c := range cases {
+	for name, write := range foreignWrites {
 		t.Run(name, func(t *testing.T) {
 			w := active(t)
 			before := w.observed.CRD.DeepCopy()
-			c.foreign(w)
-			decided := w.plan()
-			if diff := cmp.Diff([]string{"RecordDrift", "SwitchCRD"}, kinds(decided.Steps)); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
-			condition := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.ConversionConfiguredCondition)
-			if condition.Reason != v1alpha1.ReasonConversionDrifted || !strings.HasPrefix(condition.Message, c.message) {
-				t.Errorf("the condition is %s %s: %s; want %q", condition.Status, condition.Reason, condition.Message, c.message)
-			}
+			write(w)
 			w.converge()
 			if diff := cmp.Diff(before.Spec.Conversion, w.observed.CRD.Spec.Conversion); diff != "" {
 				t.Errorf("after the repair (-want +got):\n%s", diff)
@@ -75,48 +67,41 @@ func TestDriftIsRepaired(t *testing.T) {
 			if got, want := w.observed.CRD.Generation, before.Generation+2; got != want {
 				t.Errorf("generation %d, want %d: one foreign write and one of ours", got, want)
 			}
-			if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil {
+			if w.observed.Policy.Status.MigrationEvidence == nil {
 				t.Error("the evidence is lost: objects would be migrated again")
 			}
 		})
 	}
 }
 
-// TestDriftIsUndoneByOnePod: one ready pod is enough, proven or not, whatever
-// plan it serves; where no one could answer, nothing is written.
-func TestDriftIsUndoneByOnePod(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		want   bool
-	}{
-		"all is well":            {func(*world) {}, true},
-		"one pod, not probed":    {func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil }, true},
-		"a pod with an old plan": {func(w *world) { w.observed.Pods[0].Revisions = []string{"old"} }, true},
-		"broken rules":           {func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" }, true},
-		"being deleted, and in use": {func(w *world) {
-			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-		}, true},
-		"being deleted, and not in use": {func(w *world) {
-			w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-			w.observed.CRD.Spec.Versions[0].Served = false
-		}, false},
-		"the CRD is going": {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, false},
-		"no pod":           {func(w *world) { w.observed.Pods = nil }, false},
-		"no authority":     {func(w *world) { w.observed.Authority = nil }, true},
-		"no certificate":   {func(w *world) { w.observed.Certificate = nil }, false},
-		"suspended":        {func(w *world) { w.observed.Policy.Spec.Suspend = true }, false},
-		"only reported":    {func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftReport }, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := active(t)
-			w.drop("kubectl-replace")
-			c.change(w)
-			if got := slices.Contains(kinds(w.plan().Steps), "SwitchCRD"); got != c.want {
-				t.Errorf("switches the CustomResourceDefinition: %t, want %t", got, c.want)
-			}
-		})
-	}
+// dropped is a world in which another client has dropped spec.conversion.
+func dropped(t *testing.T) *world {
+	t.Helper()
+	w := active(t)
+	w.drop("kubectl-replace")
+	return w
+}
+
+// repairChanges: one ready pod is enough for a repair, proven or not, whatever rules it serves. If no pod
+// could answer, nothing is written.
+var repairChanges = changes{
+	"all is well":            func(*world) {},
+	"one pod, not probed":    func(w *world) { w.observed.Pods = w.observed.Pods[:1]; w.observed.Pods[0].Proof = nil },
+	"a pod with an old plan": func(w *world) { w.observed.Pods[0].Revisions = []string{"old"} },
+	"broken rules":           func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
+	"being deleted, and in use": func(w *world) {
+		w.delete()
+	},
+	"being deleted, and not in use": func(w *world) {
+		w.delete()
+		w.observed.CRD.Spec.Versions[0].Served = false
+	},
+	"the CRD is going": func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
+	"no pod":           func(w *world) { w.observed.Pods = nil },
+	"no authority":     func(w *world) { w.observed.Authority = nil },
+	"no certificate":   func(w *world) { w.observed.Certificate = nil },
+	"suspended":        func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"only reported":    func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftReport },
 }
 
 // TestTwoWriters fights for two hours with a writer that answers each repair at
@@ -150,52 +135,22 @@ func contested(t *testing.T) *world {
 	t.Helper()
 	w := active(t)
 	for range 6 {
-		w.drop("helm")
-		w.converge()
+		w.loseConversion("helm")
 	}
 	return w
 }
 
-// TestContested: what ends the standstill, and what does not.
-func TestContested(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		want   bool
-	}{
-		"nothing":       {func(*world) {}, false},
-		"nine minutes":  {func(w *world) { w.observed.Now = w.observed.Now.Add(9 * time.Minute) }, false},
-		"ten minutes":   {func(w *world) { w.observed.Now = w.observed.Now.Add(10 * time.Minute) }, true},
-		"another write": {func(w *world) { w.drop("helm"); w.observed.CRD.Generation++ }, false},
-		"the spec":      {func(w *world) { w.observed.Policy.Generation++ }, true},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := contested(t)
-			c.change(w)
-			decided := w.plan()
-			if got := slices.Contains(kinds(decided.Steps), "SwitchCRD"); got != c.want {
-				t.Errorf("repairs: %t, want %t", got, c.want)
-			}
-			if after := decided.RecheckAfter; !c.want && (after <= 0 || after > 10*time.Minute) {
-				t.Errorf("looks again after %s, want within ten minutes", after)
-			}
-		})
-	}
-}
-
-// TestContestedNamesTheCure: an injector is stopped by its annotation.
-func TestContestedNamesTheCure(t *testing.T) {
-	for cure, annotations := range map[string]map[string]string{
-		"make that writer omit spec.conversion": nil,
-		"remove the annotation " + injector:     {injector: "a/b"},
-	} {
-		w := contested(t)
-		w.observed.CRD.Annotations = annotations
-		stalled := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.StalledCondition)
-		if stalled.Reason != v1alpha1.ReasonConversionContested || !strings.Contains(stalled.Message, cure) || !strings.Contains(stalled.Message, `"helm"`) {
-			t.Errorf("Stalled is %s: %s; want %q", stalled.Reason, stalled.Message, cure)
-		}
-	}
+// contestChanges are what ends the standstill, what does not, and who is to end it.
+var contestChanges = changes{
+	"nothing":       func(*world) {},
+	"nine minutes":  func(w *world) { w.observed.Now = w.observed.Now.Add(9 * time.Minute) },
+	"ten minutes":   func(w *world) { w.observed.Now = w.observed.Now.Add(10 * time.Minute) },
+	"another write": func(w *world) { w.drop("helm"); w.observed.CRD.Generation++ },
+	"the spec":      func(w *world) { w.observed.Policy.Generation++ },
+	"an injector":   func(w *world) { w.observed.CRD.Annotations = map[string]string{injector: "a/b"} },
+	"a release of Helm": func(w *world) {
+		w.observed.CRD.Annotations = map[string]string{"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": "prod"}
+	},
 }
 
 // TestARepairIsCountedOnce, however often the write is refused.
@@ -231,16 +186,12 @@ func TestTakenOver(t *testing.T) {
 
 func driftRepaired(w *world) {
 	w.say("Everything is active, and a migration runs.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
-	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
-	w.converge()
+	w.define(bothStoredNew)
+	w.reports(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 490, Current: 10}})
 	w.say("A client replaces the CustomResourceDefinition with a manifest that has no spec.conversion.")
-	w.drop("kubectl-replace")
-	w.converge()
+	w.loseConversion("kubectl-replace")
 	w.say("The migration of the new generation is done.")
-	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Current: 1000}})
-	w.converge()
+	w.reports(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Current: 1000}})
 	w.say("An installer points it at its own webhook.")
 	w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 	w.converge()
@@ -248,9 +199,7 @@ func driftRepaired(w *world) {
 
 func driftContested(w *world) {
 	w.say("Everything is active.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.activate(bothStoredNew)
 	w.say("An injector of caBundle is told to inject, and does not give in.")
 	w.observed.CRD.Annotations = map[string]string{injector: "theirs/certificate"}
 	for range 6 {
@@ -258,8 +207,7 @@ func driftContested(w *world) {
 		w.converge()
 	}
 	w.say("Ten minutes later.")
-	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
-	w.converge()
+	w.later(10 * time.Minute)
 	w.say("It injects again. Then a client removes the annotation, and touches the policy.")
 	w.change("cainjector", inject)
 	w.converge()
@@ -271,12 +219,9 @@ func driftContested(w *world) {
 func driftReported(w *world) {
 	w.say("Drift is only to be reported.")
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.activate(bothStoredNew)
 	w.say("A client drops spec.conversion.")
-	w.drop("kubectl-replace")
-	w.converge()
+	w.loseConversion("kubectl-replace")
 	w.say("It is to be repaired.")
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
 	w.observed.Policy.Generation++
@@ -297,8 +242,7 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			plans := map[string]string{old: "old", w.wanted: "new"}
 			w.write("argocd-controller", before)
 			w.converge()
-			w.observed.Now = w.observed.Now.Add(w.observed.Settings.PropagationDelay)
-			w.converge()
+			w.settleAPIServers()
 			named := path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path)
 			if plans[named] != want {
 				t.Errorf("the CustomResourceDefinition names the %s plan, want the %s one", plans[named], want)
@@ -310,14 +254,130 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 	}
 }
 
-// TestSuspendedDriftIsReported, and not undone.
-func TestSuspendedDriftIsReported(t *testing.T) {
-	w := active(t)
-	w.observed.Policy.Spec.Suspend = true
-	w.drop("helm")
-	condition := apimeta.FindStatusCondition(w.plan().Status.Conditions, v1alpha1.ConversionConfiguredCondition)
-	if condition.Reason != v1alpha1.ReasonConversionDrifted || !strings.Contains(condition.Message, `"helm"`) ||
-		!strings.Contains(condition.Message, "spec.suspend is true") {
-		t.Errorf("the condition is %s %s: %s", condition.Status, condition.Reason, condition.Message)
+// generatedByCrossplane: Crossplane writes the CustomResourceDefinition from an XRD.
+func generatedByCrossplane(w *world) {
+	generated := func(text string) {
+		w.applyCRD(text)
+		w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
+			Kind: "CompositeResourceDefinition", Name: crontabs, UID: "uid-of-the-xrd", Controller: new(true)}}
 	}
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.say("Crossplane generates the CustomResourceDefinition, and the operator has no rights to the XRD.")
+	generated(bothStoredOld)
+	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonRightsNotGranted, Message: "no rights"}
+	w.converge()
+	w.say("The XRD is gone.")
+	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonCompositeNotFound, Message: "no XRD"}
+	w.converge()
+	w.say("It is back, and has claims.")
+	w.observed.CompositeProblem = observed.CompositeProblem{}
+	w.observed.Composite = &crds.Composite{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: crontabs, UID: "uid-of-the-xrd"}, Spec: crds.CompositeSpec{Group: "example.com"}}
+	claims := w.observed.Composite.Spec
+	read(w.t, "{group: example.com, claimNames: {plural: claims}}", &claims)
+	w.observed.Composite.Spec = claims
+	w.converge()
+	w.say("This is the CustomResourceDefinition of the claims.")
+	w.observed.CRD.OwnerReferences[0].Name = "xcrontabs.example.com"
+	w.converge()
+	w.observed.CRD.OwnerReferences[0].Name = crontabs
+	w.say("It has no claims, and an injector is to write caBundle.")
+	w.observed.Composite.Spec.ClaimNames = nil
+	w.observed.Policy.Spec.Certificates.Injected = &v1alpha1.InjectedCertificates{SecretName: "theirs"}
+	w.converge()
+	w.observed.Policy.Spec.Certificates.Injected = nil
+	w.say("No injector, and another client wrote a webhook to it.")
+	w.writeXRD("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
+	w.converge()
+	w.say("It has no webhook. Crossplane does not run.")
+	w.writeXRD("kubectl", nil)
+	w.converge()
+	w.say("Crossplane continues.")
+	w.copy()
+	w.say("A Configuration package replaces the XRD without its conversion.")
+	w.observed.Composite.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ConfigurationRevision", Name: "platform", Controller: new(true)}}
+	w.writeXRD("crossplane", nil)
+	w.copy()
+	w.copy()
+	w.say("It does that all the time.")
+	for range 6 {
+		w.writeXRD("crossplane", nil)
+		w.copy()
+		w.copy()
+	}
+	w.say("It has spec.conversion now, and a client changes that of the CustomResourceDefinition, which Crossplane reverts.")
+	w.observed.Policy.Generation++
+	w.converge()
+	w.copy()
+	w.loseConversion("kubectl")
+	w.copy()
+	w.say("The policy wants another storage version.")
+	w.observed.Policy.Spec.StorageVersion = "v1"
+	w.converge()
+	w.say("Its author makes that version referenceable.")
+	generated(bothStoredNew)
+	w.converge()
+	w.say("A migration is asked for.")
+	w.trigger("now")
+	w.reports(whole())
+	w.say("The previous version is retired.")
+	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove, After: &metav1.Duration{}}}
+	w.converge()
+	w.say("Its author removes it, and deletes the policy. Crossplane does not run.")
+	generated(onlyNew)
+	w.delete()
+	w.converge()
+	w.say("Crossplane continues.")
+	w.copy()
+	w.settleAPIServers()
+}
+
+// ofClaims is a world whose policy is for claims. It neither changes nor removes the conversion, which belongs
+// to the policy of the composite resources, although its pods are in a fleet that both may use.
+func ofClaims(t *testing.T) *world {
+	t.Helper()
+	w := active(t)
+	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
+		Kind: "CompositeResourceDefinition", Name: "xcrontabs.example.com", UID: "uid-of-the-xrd", Controller: new(true)}}
+	w.observed.Composite = &crds.Composite{ObjectMeta: metav1.ObjectMeta{Name: "xcrontabs.example.com"}}
+	w.writeXRD(names.ManagedBy, w.observed.CRD.Spec.Conversion)
+	w.observed.Policy.Status.ActivatedCRD, w.observed.Policy.Status.ActiveRevisions = "", nil
+	return w
+}
+
+// writeXRD lets a field manager write spec.conversion of the XRD.
+func (w *world) writeXRD(manager string, conversion *apiextensionsv1.CustomResourceConversion) {
+	w.t.Helper()
+	owned := map[string]any{}
+	for path := range w.fields(conversion) {
+		fields := owned
+		for name := range strings.SplitSeq(path, "/") {
+			if fields["f:"+name] == nil {
+				fields["f:"+name] = map[string]any{}
+			}
+			fields = fields["f:"+name].(map[string]any)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	operation := metav1.ManagedFieldsOperationUpdate
+	if manager == names.ManagedBy {
+		operation = metav1.ManagedFieldsOperationApply
+	}
+	w.observed.Composite.Spec.Conversion = conversion
+	w.observed.Composite.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(text))}}
+}
+
+// copy does what Crossplane does in each reconciliation, and lets the world come to rest.
+func (w *world) copy() {
+	w.t.Helper()
+	conversion := w.observed.Composite.Spec.Conversion
+	if conversion == nil {
+		conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	}
+	w.write("crossplane", conversion.DeepCopy())
+	w.converge()
 }

@@ -4,7 +4,6 @@
 package plan_test
 
 import (
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,38 +12,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
-// TestFleetStories plays lives of a policy in fleets. At every step, each revision that API servers
-// may request is stored and served where they request it.
-func TestFleetStories(t *testing.T) {
-	stories := map[string]func(*world){
-		"fleet-default": defaultFleet,
-		"fleet-moves":   fleetMoves,
-		"fleet-trouble": fleetTrouble,
-		"fleet-rules":   fleetRules,
-		"fleet-leaving": fleetLeaving,
-		"fleet-orphan":  fleetOrphan,
-	}
-	for name, story := range stories {
-		t.Run(name, func(t *testing.T) {
-			w := newFleetWorld(t)
-			story(w)
-			checkStory(t, name, w)
-		})
-	}
-}
-
 func defaultFleet(w *world) {
 	w.say("A policy asks for no pods of its own. There is no fleet yet.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The rules change.")
-	w.changeRules("/")
-	w.converge()
+	w.useRules("/")
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
 	w.say("A client drops the conversion.")
-	w.drop("kubectl-replace")
-	w.converge()
+	w.loseConversion("kubectl-replace")
 	w.say("A client calls the Service of another fleet, and then another path.")
 	w.change("kubectl-edit", callFleet("theirs"))
 	w.converge()
@@ -52,14 +28,11 @@ func defaultFleet(w *world) {
 	w.converge()
 	w.say("The policy is suspended, and its rules change.")
 	w.observed.Policy.Spec.Suspend = true
-	w.changeRules("@")
-	w.converge()
+	w.useRules("@")
 	w.say("A client drops the conversion, which is reported only.")
-	w.drop("kubectl-replace")
-	w.converge()
+	w.loseConversion("kubectl-replace")
 	w.say("It is resumed.")
-	w.observed.Policy.Spec.Suspend = false
-	w.converge()
+	w.suspend(false)
 	w.settleAPIServers()
 }
 
@@ -68,37 +41,29 @@ func fleetMoves(w *world) {
 	w.createFleet("green")
 	w.say("The policy has pods of its own.")
 	w.move("")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("It moves to the fleet blue.")
-	w.move("blue")
-	w.converge()
+	w.moveTo("blue")
 	w.say("API servers have had their time: its own pods and Secrets are deleted.")
 	w.settleAPIServers()
 	w.say("It moves to the fleet green.")
-	w.move("green")
-	w.converge()
+	w.moveTo("green")
 	w.settleAPIServers()
 	w.say("It moves to pods of its own, with other rules.")
 	w.move("")
-	w.changeRules("/")
-	w.converge()
+	w.useRules("/")
 	w.settleAPIServers()
 	w.say("There and back before API servers have had their time, and to the third.")
-	w.move("blue")
-	w.converge()
-	w.move("")
-	w.converge()
-	w.move("green")
-	w.converge()
+	w.moveTo("blue")
+	w.moveTo("")
+	w.moveTo("green")
 	w.settleAPIServers()
 }
 
 func fleetTrouble(w *world) {
 	w.say("The policy names a fleet that does not exist.")
 	w.move("blue")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The fleet is created, and has no pods yet.")
 	w.holdBack = true
 	w.createFleet("blue")
@@ -115,8 +80,7 @@ func fleetTrouble(w *world) {
 	w.misbehave = ""
 	w.converge()
 	w.say("The policy is to move to a fleet that does not exist: it stays where it is.")
-	w.move("green")
-	w.converge()
+	w.moveTo("green")
 	w.say("That fleet is full.")
 	w.createFleet("green")
 	w.fleets["green"].others = 900 << 10
@@ -129,54 +93,44 @@ func fleetTrouble(w *world) {
 	w.fleets["blue"].deleted = true
 	w.converge()
 	w.say("It moves to the default fleet, which is created for it.")
-	w.move("default")
-	w.converge()
+	w.moveTo("default")
 	w.settleAPIServers()
 }
 
 func fleetRules(w *world) {
 	w.say("Everything is active.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The rules are broken by an edit, and a client drops the conversion.")
-	w.changeRules("")
-	w.converge()
-	w.drop("kubectl-replace")
-	w.converge()
+	w.useRules("")
+	w.loseConversion("kubectl-replace")
 	w.say("They are corrected, but the fleet has no room for them.")
 	w.fleets["default"].others = 900 << 10
-	w.changeRules("/")
-	w.converge()
+	w.useRules("/")
 	w.say("Another policy leaves.")
 	w.fleets["default"].others = 0
 	w.converge()
 	w.say("They change back, and again and again.")
 	for _, separator := range []string{":", "#", "%", "!"} {
-		w.changeRules(separator)
-		w.converge()
+		w.useRules(separator)
 	}
 	w.settleAPIServers()
 }
 
 func fleetLeaving(w *world) {
 	w.say("Everything is active.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The policy is deleted, which is blocked.")
 	w.delete()
 	w.converge()
 	w.say("Only one version is left.")
-	w.applyCRD(onlyNew)
-	w.converge()
+	w.define(onlyNew)
 	w.say("API servers have had their time: the fleet has no ruleset of the policy any more.")
-	w.pass(w.observed.Settings.PropagationDelay)
-	w.converge()
+	w.settleAPIServers()
 }
 
 func fleetOrphan(w *world) {
 	w.say("Everything is active.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The policy is deleted and abandoned.")
 	w.delete()
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon

@@ -5,9 +5,8 @@ package plan_test
 
 import (
 	"bytes"
-	"fmt"
+	"maps"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,46 +33,37 @@ func namedBy(decided plan.Plan) (revisions []string) {
 	return revisions
 }
 
-// TestMoveWaitsForEveryPod: the CustomResourceDefinition names another place when every ready pod
-// there has the ruleset and has proven it, and two pods at least are ready.
-func TestMoveWaitsForEveryPod(t *testing.T) {
-	cases := map[string]struct {
-		change func(w *world)
-		want   bool
-	}{
-		"all pods have it":     {func(*world) {}, true},
-		"one pod lacks it":     {func(w *world) { w.podOf("blue", 0).Revisions = []string{} }, false},
-		"one pod is not ready": {func(w *world) { *w.podOf("blue", 0) = observed.Pod{Name: "blue-0", Fleet: "blue"} }, true},
-		"two pods are not ready": {func(w *world) {
-			*w.podOf("blue", 0) = observed.Pod{Name: "blue-0", Fleet: "blue"}
-			*w.podOf("blue", 1) = observed.Pod{Name: "blue-1", Fleet: "blue"}
-		}, false},
-		"one pod was not asked yet":   {func(w *world) { w.podOf("blue", 0).Revisions = nil }, false},
-		"a pod of its own lacks it":   {func(w *world) { w.podOf("", 0).Revisions = []string{} }, true},
-		"a pod answers wrongly":       {func(w *world) { w.misbehave = "a canary came back wrong" }, false},
-		"the fleet is deleted now":    {func(w *world) { w.fleets["blue"].deleted = true }, false},
-		"its certificate is gone":     {func(w *world) { w.fleets["blue"].certificate = nil }, false},
-		"it was removed from a shard": {func(w *world) { w.loseRulesets("blue") }, false},
+// moving is a world in which the CustomResourceDefinition is about to name a fleet.
+func moving(t *testing.T) *world {
+	t.Helper()
+	w := dedicated(t, "blue")
+	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
+	w.move("blue")
+	for range 3 { // stored, loaded, and API servers are to ask about sizes
+		w.pass(time.Second)
+		w.carryOut(w.plan())
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := dedicated(t, "blue")
-			w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
-			before := w.named()
-			w.move("blue")
-			for range 3 { // stored, loaded, and API servers are to ask about sizes
-				w.observed.Now = w.observed.Now.Add(time.Second)
-				w.carryOut(w.plan())
-			}
-			w.observed.Now = w.observed.Now.Add(10 * time.Second)
-			w.watch.sabotaged, w.holdBack = true, true
-			c.change(w)
-			got := namedBy(w.plan())
-			if want := map[bool][]string{true: {before + ".blue"}}[c.want]; !slices.Equal(got, want) {
-				t.Errorf("the CustomResourceDefinition is to name %v, want %v", got, want)
-			}
-		})
-	}
+	w.pass(10 * time.Second)
+	w.watch.sabotaged, w.holdBack = true, true
+	return w
+}
+
+// moveChanges: the CustomResourceDefinition names another place when every ready pod there has the ruleset
+// and has proven it, and two pods at least are ready.
+var moveChanges = changes{
+	"all pods have it":     func(*world) {},
+	"one pod lacks it":     func(w *world) { w.podOf("blue", 0).Revisions = []string{} },
+	"one pod is not ready": func(w *world) { *w.podOf("blue", 0) = observed.Pod{Name: "blue-0", Fleet: "blue"} },
+	"two pods are not ready": func(w *world) {
+		*w.podOf("blue", 0) = observed.Pod{Name: "blue-0", Fleet: "blue"}
+		*w.podOf("blue", 1) = observed.Pod{Name: "blue-1", Fleet: "blue"}
+	},
+	"one pod was not asked yet":   func(w *world) { w.podOf("blue", 0).Revisions = nil },
+	"a pod of its own lacks it":   func(w *world) { w.podOf("", 0).Revisions = []string{} },
+	"a pod answers wrongly":       func(w *world) { w.misbehave = "a canary came back wrong" },
+	"the fleet is deleted now":    func(w *world) { w.fleets["blue"].deleted = true },
+	"its certificate is gone":     func(w *world) { w.fleets["blue"].certificate = nil },
+	"it was removed from a shard": func(w *world) { w.loseRulesets("blue") },
 }
 
 // dedicated is a world whose policy is active with pods of its own, and fleets.
@@ -81,8 +71,7 @@ func dedicated(t *testing.T, fleets ...string) *world {
 	t.Helper()
 	w := newFleetWorld(t, fleets...)
 	w.move("")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	if w.named() == "" {
 		t.Fatalf("it is not active:\n%s", w.story())
 	}
@@ -94,51 +83,35 @@ func (w *world) loseRulesets(fleet string) {
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return fleetOf(stored) == fleet })
 }
 
-// TestLostRulesetsAreStoredAgain: another client damages or deletes what API servers request from a fleet.
-func TestLostRulesetsAreStoredAgain(t *testing.T) {
-	lose := func(w *world) { w.loseRulesets("default") }
-	cases := map[string]struct {
-		change func(*world)
-		want   bool
-	}{
-		"deleted": {lose, true},
-		"damaged": {func(w *world) {
-			for i := range w.observed.Revisions {
-				w.observed.Revisions[i].Readable = false
-			}
-		}, true},
-		"deleted, and the conversion is dropped": {func(w *world) { lose(w); w.drop("kubectl-replace") }, true},
-		"deleted, and pods are gone":             {func(w *world) { lose(w); w.observed.Pods = nil }, true},
-		"deleted, and the fleet is being deleted": {func(w *world) {
-			lose(w)
-			w.fleets["default"].deleted = true
-		}, true},
-		"deleted, and the policy is to move to a fleet that does not exist": {func(w *world) { lose(w); w.move("blue") }, true},
-		"deleted, and the policy is to have pods of its own":                {func(w *world) { lose(w); w.move("") }, true},
-		"deleted, and the policy is being deleted":                          {func(w *world) { lose(w); w.delete() }, true},
-		"deleted, and suspended":                                            {func(w *world) { lose(w); w.observed.Policy.Spec.Suspend = true }, false},
-		"deleted, with the fleet":                                           {func(w *world) { lose(w); w.move("blue"); delete(w.fleets, "default") }, false},
-		"nothing":                                                           {func(*world) {}, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := inFleet(t)
-			active := w.named()
-			w.watch.sabotaged = true
-			c.change(w)
-			var added []string
-			for _, s := range w.plan().Steps {
-				if store, is := s.(step.StoreRulesets); is {
-					for _, add := range store.Add {
-						added = append(added, revision(add.Hash, store.Fleet))
-					}
-				}
-			}
-			if got := slices.Contains(added, active); got != c.want || len(added) > 1 {
-				t.Errorf("stores %v, want %s: %t", added, active, c.want)
-			}
-		})
-	}
+// sabotagedFleet is a world whose policy is active in a fleet, in which clients may damage something.
+func sabotagedFleet(t *testing.T) *world {
+	t.Helper()
+	w := inFleet(t)
+	w.watch.sabotaged = true
+	return w
+}
+
+// lossesInFleet: another client damages or deletes what API servers request from a fleet.
+var lossesInFleet = changes{
+	"nothing, and pods on one node": (*world).crowd,
+	"deleted":                       func(w *world) { w.loseRulesets("default") },
+	"damaged": func(w *world) {
+		for i := range w.observed.Revisions {
+			w.observed.Revisions[i].Readable = false
+		}
+	},
+	"deleted, and the conversion is dropped": func(w *world) { w.loseRulesets("default"); w.drop("kubectl-replace") },
+	"deleted, and pods are gone":             func(w *world) { w.loseRulesets("default"); w.observed.Pods = nil },
+	"deleted, and the fleet is being deleted": func(w *world) {
+		w.loseRulesets("default")
+		w.fleets["default"].deleted = true
+	},
+	"deleted, and the policy is to move to a fleet that does not exist": func(w *world) { w.loseRulesets("default"); w.move("blue") },
+	"deleted, and the policy is to have pods of its own":                func(w *world) { w.loseRulesets("default"); w.move("") },
+	"deleted, and the policy is being deleted":                          func(w *world) { w.loseRulesets("default"); w.delete() },
+	"deleted, and suspended":                                            func(w *world) { w.loseRulesets("default"); w.observed.Policy.Spec.Suspend = true },
+	"deleted, with the fleet":                                           func(w *world) { w.loseRulesets("default"); w.move("blue"); delete(w.fleets, "default") },
+	"nothing":                                                           func(*world) {},
 }
 
 // TestLostRulesetDoesNotHinderAMove: pods of the policy alone start although the shard of its fleet
@@ -153,42 +126,6 @@ func TestLostRulesetDoesNotHinderAMove(t *testing.T) {
 	if named := w.named(); named == "" || strings.HasSuffix(named, ".default") {
 		t.Errorf("the CustomResourceDefinition names %s:\n%s", named, w.story())
 	}
-}
-
-// TestFullFleet: the active ruleset is served, rulesets that were never activated make room, and
-// the policy looks again.
-func TestFullFleet(t *testing.T) {
-	w := inFleet(t)
-	active := w.named()
-	w.samples = observed.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonRoundTripFailed, Message: "no"}
-	w.changeRules("/")
-	w.converge()
-	w.fleets["default"].others = 900 << 10
-	w.changeRules("@")
-	decided := w.plan()
-	expectCondition(t, decided.Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonFleetFull, "still uses the previous ruleset "+names.RevisionOf(active).Hash)
-	if decided.RecheckAfter <= 0 || decided.RecheckAfter > time.Minute {
-		t.Errorf("looks again after %s", decided.RecheckAfter)
-	}
-	w.converge()
-	if stored := w.storedRulesets("default"); !slices.Equal(stored, []string{active}) {
-		t.Errorf("%v are stored, want %s", stored, active)
-	}
-}
-
-// TestTooManyRulesInAFleet: a policy that changes its rules again and again fills no shard.
-func TestTooManyRulesInAFleet(t *testing.T) {
-	w := inFleet(t)
-	for _, separator := range []string{"/", "@", "#", "%", "!"} {
-		w.changeRules(separator)
-		w.converge()
-	}
-	if stored := w.storedRulesets("default"); len(stored) != 4 {
-		t.Errorf("%d rulesets are stored, want 4", len(stored))
-	}
-	expectCondition(t, w.observed.Policy.Status, v1alpha1.WebhookAvailableCondition, "False", v1alpha1.ReasonRollingOut, "rules changed 4 times")
-	w.settleAPIServers()
-	expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "")
 }
 
 // TestRoom: a ruleset goes into the first shard that has room for it.
@@ -217,8 +154,7 @@ func TestRoom(t *testing.T) {
 // TestRoomForTwo: rulesets that are stored at the same time do not fill a shard beyond its limit.
 func TestRoomForTwo(t *testing.T) {
 	w := inFleet(t, "blue")
-	w.move("blue")
-	w.converge()
+	w.moveTo("blue")
 	w.watch.sabotaged = true
 	w.loseRulesets("blue")
 	w.changeRules("/")
@@ -364,8 +300,7 @@ func TestRefusedBundle(t *testing.T) {
 
 // startMigration lets a migration run.
 func (w *world) startMigration() {
-	w.observed.Policy.Spec.Migration.Trigger = "now"
-	w.converge()
+	w.trigger("now")
 	if len(w.observed.Runs) != 1 {
 		w.t.Fatalf("no migration runs:\n%s", w.story())
 	}
@@ -375,8 +310,7 @@ func (w *world) startMigration() {
 // pods does not expire.
 func TestOwnCertificateDuringAMove(t *testing.T) {
 	w := dedicated(t)
-	w.move("blue")
-	w.converge()
+	w.moveTo("blue")
 	certificate := func() *corev1.Secret { return w.observed.OwnCertificate }
 	before := certificate().Data[corev1.TLSCertKey]
 	for range 100 {
@@ -392,32 +326,6 @@ func TestOwnCertificateDuringAMove(t *testing.T) {
 	}
 	if err := pki.CheckLeaf(observed.KeyPair(certificate()), trusted, names.ServerName(crontabs, w.observed.Settings.Namespace), w.observed.Now); err != nil {
 		t.Errorf("API servers refuse it: %v", err)
-	}
-}
-
-// TestKeysOfOtherPolicies: a policy that is deleted takes nothing else from the fleet than its own
-// rulesets.
-func TestLeavingAFleet(t *testing.T) {
-	w := inFleet(t)
-	w.changeRules("/")
-	w.converge()
-	w.applyCRD(onlyNew)
-	w.delete()
-	w.converge()
-	if got := len(w.storedRulesets("default")); got == 0 {
-		t.Error("rulesets were removed while API servers may request them")
-	}
-	w.pass(w.observed.Settings.PropagationDelay)
-	decided := w.plan()
-	if got := kinds(decided.Steps); !slices.Equal(got, []string{"StoreRulesets", "StoreRulesets", "DeleteChildren", "RemoveFinalizer"}) {
-		t.Errorf("steps are %v", got)
-	}
-	w.converge()
-	if stored := w.storedRulesets("default"); len(stored) > 0 {
-		t.Errorf("%v are left", stored)
-	}
-	if w.podOf("default", 2) == nil {
-		t.Error("the fleet has lost pods")
 	}
 }
 
@@ -475,70 +383,50 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 	}
 }
 
-// TestRestartDuringAMove: a policy cannot move yet, and the ruleset that API servers request is no
-// longer stored. Pods of the place that the policy leaves may have it in memory. The manager that has
-// just started did not ask them, and deletes nothing and points the CustomResourceDefinition nowhere
-// else, as the manager before it, which had asked them.
-func TestRestartDuringAMove(t *testing.T) {
-	lose := func(w *world, from string) {
-		w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return fleetOf(stored) == from })
-	}
-	damage := func(w *world, from string) {
+// stuck is a world in which a policy cannot move, because pods there answer wrongly.
+func stuck(w *world) *world {
+	w.t.Helper()
+	w.misbehave = "a canary came back wrong"
+	w.converge()
+	w.watch.sabotaged = true
+	return w
+}
+
+func stuckOnWayToFleet(t *testing.T) *world {
+	t.Helper()
+	w := dedicated(t, "blue")
+	w.move("blue")
+	return stuck(w)
+}
+
+func stuckOnWayToOwnPods(t *testing.T) *world {
+	t.Helper()
+	w := inFleet(t)
+	w.changeRules("/")
+	w.move("")
+	return stuck(w)
+}
+
+// lossesDuringAMove: the ruleset that API servers request is no longer stored. Pods of the place that the policy
+// leaves may have it in memory. The manager that has just started did not ask them, and deletes nothing and
+// points the CustomResourceDefinition nowhere else, as the manager before it, which had asked them.
+func lossesDuringAMove(from string) changes {
+	all := changes{"nothing is lost": func(*world) {}, "it is deleted": func(w *world) { w.loseRulesets(from) }, "it is damaged": func(w *world) {
 		for i := range w.observed.Revisions {
 			if stored := &w.observed.Revisions[i]; fleetOf(*stored) == from {
 				stored.Readable = false
 			}
 		}
-	}
-	toFleet := func(t *testing.T) *world {
-		t.Helper()
-		w := dedicated(t, "blue")
-		w.move("blue")
-		return w
-	}
-	toOwnPods := func(t *testing.T) *world {
-		t.Helper()
-		w := inFleet(t)
-		w.changeRules("/")
-		w.move("")
-		return w
-	}
-	for name, c := range map[string]struct {
-		start  func(*testing.T) *world
-		from   string
-		change func(*world, string)
-	}{
-		"to a fleet, and nothing is lost":            {toFleet, "", func(*world, string) {}},
-		"to a fleet, and the ConfigMap is deleted":   {toFleet, "", lose},
-		"to a fleet, and the ConfigMap is damaged":   {toFleet, "", damage},
-		"to own pods, and nothing is lost":           {toOwnPods, "default", func(*world, string) {}},
-		"to own pods, and the ruleset is deleted":    {toOwnPods, "default", lose},
-		"to own pods, and the ruleset is unreadable": {toOwnPods, "default", damage},
-	} {
-		for _, restarts := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, restarts %t", name, restarts), func(t *testing.T) {
-				w := c.start(t)
-				w.misbehave = "a canary came back wrong"
-				w.converge()
-				w.watch.sabotaged = true
-				c.change(w, c.from)
-				for i := range w.observed.Pods {
-					if pod := &w.observed.Pods[i]; restarts && pod.Fleet == c.from {
-						pod.Revisions = nil
-					}
+	}}
+	for name, change := range maps.Clone(all) {
+		all[name+", and the manager starts"] = func(w *world) {
+			change(w)
+			for i := range w.observed.Pods {
+				if pod := &w.observed.Pods[i]; pod.Fleet == from {
+					pod.Revisions = nil
 				}
-				decided := w.plan()
-				for _, s := range decided.Steps {
-					store, stores := s.(step.StoreRulesets)
-					removes := stores && len(store.Remove) > 0 && store.Fleet == c.from
-					if deletes := strings.HasPrefix(reflect.TypeOf(s).Name(), "Delete"); deletes || removes {
-						t.Errorf("it deletes: %+v", s)
-					}
-				}
-				if named := namedBy(decided); len(named) > 0 {
-					t.Errorf("the CustomResourceDefinition is to name %v", named)
-				}
-			})
+			}
 		}
 	}
+	return all
 }

@@ -6,18 +6,15 @@ package plan_test
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -28,165 +25,157 @@ import (
 // active is a world in which everything is done: two versions, migrated.
 func active(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, policyYAML)
-	w.applyCRD(bothStoredNew)
-	w.converge()
-	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.converge()
+	return activeBy(t, policyYAML)
+}
+
+// activeBy is that world with a policy that may bring a converter of the user's.
+func activeBy(t *testing.T, policy string) *world {
+	t.Helper()
+	w := newWorld(t, policy)
+	w.answerAt("10.0.0.1:9443", "")
+	w.define(bothStoredNew)
+	if len(w.observed.Runs) > 0 {
+		w.completes(3)
+	}
 	return w
 }
 
-// TestGates changes one thing in a world where all is done, and looks at what
-// the gates say and at what is to be done; applying what is there already aside.
-func TestGates(t *testing.T) {
-	cases := map[string]struct {
-		change    func(*world)
-		condition string
-		status    metav1.ConditionStatus
-		reason    string
-		message   string
-		steps     []string
-	}{
-		"nothing": {
-			func(*world) {},
-			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", nil,
+// gateChanges are in a world with rules in which all is done.
+func gateChanges() changes {
+	all := changes{
+		"nothing": func(*world) {},
+		"a rule that does not fit": func(w *world) {
+			w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".hostAndPort"
 		},
-		"a rule that does not fit": {
-			func(w *world) {
-				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".hostAndPort"
-			},
-			v1alpha1.RulesValidCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidRules, "spokes[0].rules[0].format.from", nil,
+		"the CRD is going": func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
+		"another webhook, from the beginning": func(w *world) {
+			w.observed.Policy.Status.ActivatedCRD = ""
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
 		},
-		"the CRD is going": {
-			func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionUnknown, v1alpha1.ReasonCRDTerminating, "until it is gone", nil,
+		"an injector": func(w *world) {
+			w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
 		},
-		"another webhook, from the beginning": {
-			func(w *world) {
-				w.observed.Policy.Status.ActivatedCRD = ""
-				w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
-			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignWebhook, "conversion-system/theirs", nil,
+		"the authority is gone, and in use":  func(w *world) { w.observed.Authority = nil },
+		"authority and certificate are gone": func(w *world) { w.observed.Authority, w.observed.Certificate = nil, nil },
+		"an authority that is none":          func(w *world) { w.observed.Authority = &corev1.Secret{} },
+		"an expired certificate":             func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration + time.Hour) },
+		"a certificate that is due":          func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration * 3 / 4) },
+		"one pod left":                       func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
+		"no pod left":                        func(w *world) { w.observed.Pods, w.observed.PodFailure.Message = nil, "exceeded quota" },
+		"no endpoint":                        func(w *world) { w.observed.Endpoints = 0 },
+		"a pod that was not probed":          func(w *world) { w.observed.Pods[0].Proof = nil },
+		"a pod that failed its probe": func(w *world) {
+			w.observed.Pods[1].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
 		},
-		"an injector": {
-			func(w *world) {
-				w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
-			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignInjector, "cert-manager.io/inject-ca-from", nil,
+		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
+		"the conversion was dropped while a client migrates": func(w *world) {
+			w.drop("helm")
+			w.observed.CRD.Status.Conditions = storageMigrating()
 		},
-		"the authority is gone, and in use": {
-			func(w *world) { w.observed.Authority = nil },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
+		"another authority": func(w *world) {
+			w.change(names.ManagedBy, func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
 		},
-		"authority and certificate are gone": {
-			func(w *world) { w.observed.Authority, w.observed.Certificate = nil, nil },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
+		"objects may be stored elsewhere again": func(w *world) {
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+			w.observed.CRD.Generation++
 		},
-		"an authority that is none": {
-			func(w *world) { w.observed.Authority = &corev1.Secret{} },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"IssueAuthority"},
+		"storage moved there and back while no one looked": func(w *world) { w.observed.CRD.Generation += 2 },
+		"a change that is none of ours":                    func(w *world) { w.observed.CRD.Generation++ },
+		"the same while a client migrates": func(w *world) {
+			w.observed.CRD.Generation++
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+			w.observed.CRD.Status.Conditions = storageMigrating()
 		},
-		"an expired certificate": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration + time.Hour) },
-			v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonIssuing, "", []string{"WriteCertificate"},
+		"the same and the storage version is not served": func(w *world) {
+			w.observed.CRD.Generation++
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+			w.observed.CRD.Spec.Versions[1].Served = false
 		},
-		"a certificate that is due": {
-			func(w *world) { w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration * 3 / 4) },
-			v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, "", []string{"WriteCertificate"},
+		"the same and migration is never wanted": func(w *world) {
+			w.observed.CRD.Generation++
+			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+			w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		},
-		"one pod left": {
-			func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
-			v1alpha1.WebhookAvailableCondition, metav1.ConditionTrue, v1alpha1.ReasonSomePodsReady, "1 of 2", nil,
+		"suspended, and nothing refuses large objects": func(w *world) { w.observed.Policy.Spec.Suspend, w.observed.Admission = true, nil },
+		"suspended, and the conversion was dropped": func(w *world) {
+			w.observed.Policy.Spec.Suspend = true
+			w.drop("helm")
 		},
-		"no pod left": {
-			func(w *world) { w.observed.Pods, w.observed.PodFailure.Message = nil, "exceeded quota" },
-			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNoPodsReady, "exceeded quota", nil,
+		"a converter of a kind that is not known": func(w *world) { w.observed.Policy.Spec.Converter = v1alpha1.Converter{} },
+		"a converter of a kind that is not known, and a run that is asked for": func(w *world) {
+			w.observed.Policy.Spec.Converter = v1alpha1.Converter{}
+			w.observed.Policy.Spec.Migration.Trigger = "now"
 		},
-		"no endpoint": {
-			func(w *world) { w.observed.Endpoints = 0 },
-			v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonWaitingForEndpoints, "no ready endpoint", nil,
+		"failures of a converter that no client calls": func(w *world) {
+			w.fail("Panic", "default/a", 1)
+			w.observed.CRD.Spec.Conversion = nil
+			w.observed.Policy.Status.ActivatedCRD = ""
 		},
-		"a pod that was not probed": {
-			func(w *world) { w.observed.Pods[0].Proof = nil },
-			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, v1alpha1.ReasonProbing, "converter-0", nil,
+		"rules that are too large": func(w *world) {
+			for i := range w.observed.Revisions {
+				w.observed.Revisions[i].Stored = make([]byte, 701<<10)
+			}
 		},
-		"a pod that failed its probe": {
-			func(w *world) {
-				w.observed.Pods[1].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
-			},
-			v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, "CanaryFailed", "converter-1: it differs at .host; it serves traffic", []string{"EvictPod"},
-		},
-		"the conversion was dropped": {
-			func(w *world) { w.drop("kubectl-replace") },
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted, `"kubectl-replace"`, []string{"RecordDrift", "SwitchCRD"},
-		},
-		"the conversion was dropped while a client migrates": {
-			func(w *world) {
-				w.drop("helm")
-				w.observed.CRD.Status.Conditions = storageMigrating()
-			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConversionDrifted, `"helm"`, []string{"RecordDrift", "SwitchCRD"},
-		},
-		"another authority": {
-			func(w *world) {
-				w.change(names.ManagedBy, func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
-			},
-			v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "", []string{"SwitchCRD"},
-		},
-		"objects may be stored elsewhere again": {
-			func(w *world) {
-				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-				w.observed.CRD.Generation++
-			},
-			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
-		},
-		"storage moved there and back while no one looked": {
-			func(w *world) { w.observed.CRD.Generation += 2 },
-			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, "", []string{"Create"},
-		},
-		"a change that is none of ours": {
-			func(w *world) { w.observed.CRD.Generation++ },
-			v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, "", nil,
-		},
-		"the same while a client migrates": {
-			func(w *world) {
-				w.observed.CRD.Generation++
-				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-				w.observed.CRD.Status.Conditions = storageMigrating()
-			},
-			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration, "", nil,
-		},
-		"the same and the storage version is not served": {
-			func(w *world) {
-				w.observed.CRD.Generation++
-				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-				w.observed.CRD.Spec.Versions[1].Served = false
-			},
-			v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonStorageVersionNotServed, "served: true", nil,
-		},
-		"the same and migration is never wanted": {
-			func(w *world) {
-				w.observed.CRD.Generation++
-				w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-				w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
-			},
-			v1alpha1.StorageMigratedCondition, metav1.ConditionUnknown, v1alpha1.ReasonNotRequested, "Never", nil,
+		"a version is to be deprecated while a client migrates": func(w *world) {
+			w.observed.CRD.Status.Conditions = storageMigrating()
+			w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 		},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := active(t)
-			c.change(w)
-			decided := w.plan()
-			condition := apimeta.FindStatusCondition(decided.Status.Conditions, c.condition)
-			if condition.Status != c.status || condition.Reason != c.reason || !strings.Contains(condition.Message, c.message) {
-				t.Errorf("%s is %s %s: %s; want %s %s with %q", c.condition, condition.Status, condition.Reason, condition.Message, c.status, c.reason, c.message)
-			}
-			if diff := cmp.Diff(c.steps, kinds(decided.Steps)); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
-		})
+	for _, cause := range []v1alpha1.ConversionFailureCause{"AnnotationsTooLarge", "OverBudget", "Truncated", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
+		all["conversions fail by "+string(cause)] = func(w *world) { w.fail(cause, "", 1) }
 	}
+	return all
+}
+
+// imageChanges are where an image of the user converts.
+var imageChanges = changes{
+	"pods on one node":           (*world).crowd,
+	"all is well":                func(*world) {},
+	"no structure":               func(w *world) { w.observed.CRD.Spec.PreserveUnknownFields = true },
+	"one pod left":               func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
+	"no endpoint":                func(w *world) { w.observed.PortEndpoints = nil },
+	"a warning":                  func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Warning: ".spec.note is gone"} },
+	"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
+	"another client converts":    func(w *world) { w.write("helm", theirs(w.t)) },
+	"reviews of another version": func(w *world) {
+		w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
+	},
+	"reviews of another version, unproven": func(w *world) {
+		w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
+		w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
+	},
+	"replacing: image":                 func(w *world) { w.lie(1) },
+	"replacing: a pod that hangs":      func(w *world) { w.observed.Pods[0].Proof = &observed.Proof{Reason: "Timeout", Message: "no answer"} },
+	"replacing: all pods, of an image": func(w *world) { w.lie(0); w.lie(1) },
+	"being deleted":                    (*world).delete,
+}
+
+// serviceChanges are where a Service of the user converts.
+var serviceChanges = changes{
+	"all is well":                func(*world) {},
+	"another certificate":        func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
+	"not probed":                 func(w *world) { w.observed.External.Endpoints[0].Proof = nil },
+	"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
+	"the conversion was dropped, and nothing answers": func(w *world) {
+		w.drop("kubectl-replace")
+		w.observed.External = observed.External{}
+	},
+	"another client converts": func(w *world) { w.write("helm", theirs(w.t)) },
+	"replacing: a Service":    func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
+	"being deleted":           (*world).delete,
+}
+
+// noneChanges are where nothing converts.
+var noneChanges = changes{
+	"a webhook of a client's": func(w *world) {
+		w.applyCRD(equalVersions)
+		w.write("helm", theirs(w.t))
+	},
+	"a version that is not in use differs": func(w *world) {
+		w.observed.CRD.Spec.Versions[0].Served = false
+		w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	},
+	"being deleted": (*world).delete,
 }
 
 func storageMigrating() []apiextensionsv1.CustomResourceDefinitionCondition {
@@ -233,40 +222,22 @@ func TestRenewalIsRemembered(t *testing.T) {
 	}
 }
 
-// TestAFixedPoint: where everything is done, nothing but applying is left, and
-// the status stays unchanged.
-func TestAFixedPoint(t *testing.T) {
+// renewalDue is a world whose certificate is due.
+func renewalDue(t *testing.T) *world {
+	t.Helper()
 	w := active(t)
-	before := w.observed.Policy.Status
-	decided := w.plan()
-	if diff := cmp.Diff(before, decided.Status); diff != "" {
-		t.Errorf("the status changed (-before +after):\n%s", diff)
-	}
-	if left := kinds(decided.Steps); left != nil {
-		t.Errorf("steps are left: %v", left)
-	}
+	w.pass(certificates.DefaultDuration * 3 / 4)
+	return w
 }
 
-// TestUpkeep: what already serves is kept alive whatever keeps the gates closed.
-func TestUpkeep(t *testing.T) {
-	closed := map[string]func(*world){
-		"suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
-		"broken rules": func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
-		"an injector": func(w *world) {
-			w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
-		},
-		"being deleted": func(w *world) { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
-	}
-	for name, shut := range closed {
-		t.Run(name, func(t *testing.T) {
-			w := active(t)
-			shut(w)
-			w.observed.Now = w.observed.Now.Add(certificates.DefaultDuration * 3 / 4)
-			if got := kinds(w.plan().Steps); !slices.Contains(got, "WriteCertificate") {
-				t.Errorf("the certificate is due and not renewed: %v", got)
-			}
-		})
-	}
+// upkeepChanges: whatever keeps the gates closed, the certificate is renewed.
+var upkeepChanges = changes{
+	"suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"broken rules": func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
+	"an injector": func(w *world) {
+		w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
+	},
+	"being deleted": func(w *world) { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
 }
 
 // TestBrokenRulesKeepTheConverter: an edit that breaks the rules leaves the
@@ -279,55 +250,5 @@ func TestBrokenRulesKeepTheConverter(t *testing.T) {
 	w.converge()
 	if len(w.observed.Pods) != 2 || !slices.Equal(w.observed.Pods[0].Revisions, []string{hash}) {
 		t.Errorf("pods are %v, want two with plan %s", w.observed.Pods, hash)
-	}
-}
-
-// TestRunsAreGuarded: a run must not write while nothing converts.
-func TestRunsAreGuarded(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		first  step.Step
-	}{
-		"conversion dropped, the generation not seen yet": {
-			func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, step.SuspendRun{Suspend: true}},
-		"caBundle changed, the generation not seen yet": {
-			func(w *world) {
-				w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
-				w.observed.CRD.Generation--
-			}, step.SuspendRun{Suspend: true}},
-		"a pod answers wrongly": {
-			func(w *world) {
-				w.observed.Pods[0].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs"}
-			}, step.SuspendRun{Suspend: true}},
-		"another webhook, no pod": {
-			func(w *world) {
-				w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-				w.observed.Pods = nil
-			}, step.DeleteRun{}},
-		"broken rules and a change": {
-			func(w *world) {
-				w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
-				w.observed.CRD.Generation++
-			}, step.DeleteRun{}},
-		"recreated": {
-			func(w *world) { w.observed.CRD.UID = "another" }, step.DeleteRun{}},
-		"gone": {
-			func(w *world) { w.observed.CRD = nil }, step.DeleteRun{}},
-		"never": {
-			func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever }, step.DeleteRun{}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			w.applyCRD(bothStoredNew)
-			w.converge()
-			w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 3, Rewritten: 1}})
-			w.converge()
-			c.change(w)
-			steps := w.plan().Steps
-			if len(steps) == 0 || reflect.TypeOf(steps[0]) != reflect.TypeOf(c.first) {
-				t.Errorf("first of all is %v, want %T", kinds(steps), c.first)
-			}
-		})
 	}
 }

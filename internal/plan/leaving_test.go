@@ -4,19 +4,22 @@
 package plan_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/pki"
 	"github.com/conversion-operator/conversion-operator/internal/plan"
+	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
 
 // paired subtrees are two versions that differ in nothing.
@@ -28,136 +31,67 @@ func (w *world) pass(d time.Duration) { w.observed.Now = w.observed.Now.Add(d) }
 
 func (w *world) delete() { w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }
 
-// TestDeletion: the converter goes only when no object needs it any more.
-func TestDeletion(t *testing.T) {
-	cases := map[string]struct {
-		change  func(*world)
-		blocked bool
-	}{
-		"two versions are served":           {func(*world) {}, true},
-		"the storage version is not served": {func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false }, true},
-		"the conversion was dropped":        {func(w *world) { w.drop("kubectl-replace") }, true},
-		"the old version is not served":     {func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false }, false},
-		"the old version is not served, and may be stored": {func(w *world) {
-			w.observed.CRD.Spec.Versions[0].Served = false
-			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
-		}, true},
-		"the old version is not served, and no one looked": {func(w *world) {
-			w.observed.CRD.Spec.Versions[0].Served = false
-			w.observed.CRD.Generation += 2
-		}, true},
-		"somebody else converts": {func(w *world) {
-			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
-		}, false},
-		"the CRD is gone":                 {func(w *world) { w.observed.CRD = nil }, false},
-		"the CRD is going":                {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, true},
-		"versions that differ in nothing": {func(w *world) { withoutRules(w); w.applyCRD(twins) }, true},
-		"versions that differ in nothing, and none is to be restored": {func(w *world) {
-			withoutRules(w)
-			w.applyCRD(twins)
-			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-		}, false},
-		"versions that differ, and none is to be restored": {func(w *world) {
-			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-		}, true},
-		"rules that do not fit, and none is to be restored": {func(w *world) {
-			w.changeRules("")
-			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
-		}, true},
-		"it is abandoned": {func(w *world) { w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon }, false},
-		"it is abandoned while the CRD is going": {func(w *world) {
-			w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
-		}, false},
-		"it is abandoned and suspended": {func(w *world) {
-			w.observed.Policy.Spec.Suspend = true
-			w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
-		}, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := active(t)
-			w.delete()
-			c.change(w)
-			decided := w.plan()
-			if got := apimeta.IsStatusConditionTrue(decided.Status.Conditions, v1alpha1.DeletionBlockedCondition); got != c.blocked {
-				t.Errorf("blocked: %t, want %t", got, c.blocked)
-			}
-			if c.blocked {
-				w.observed.Policy.DeletionTimestamp = nil
-				if diff := cmp.Diff(readiness(w.plan()), readiness(decided)); diff != "" {
-					t.Errorf("readiness (-of a policy that stays +of one that may not go):\n%s", diff)
-				}
-			}
-			leaves := decided.Status.ConversionRemovedTime != nil ||
-				slices.ContainsFunc(kinds(decided.Steps), func(kind string) bool { return kind == "RestoreCRD" || kind == "RemoveFinalizer" })
-			if leaves == c.blocked {
-				t.Errorf("leaves: %t, want %t: %v", leaves, !c.blocked, kinds(decided.Steps))
-			}
-		})
-	}
-}
-
-// readiness is what a plan says of Ready, Reconciling and Stalled.
-func readiness(decided plan.Plan) (said []string) {
-	for _, name := range summaries {
-		condition := apimeta.FindStatusCondition(decided.Status.Conditions, name)
-		said = append(said, strings.Join([]string{name, string(condition.Status), condition.Reason, condition.Message}, " "))
-	}
-	return said
-}
-
-// TestAbandonedIsLeftAsItIs: nothing of the converter, and nothing of the
-// CustomResourceDefinition, also where a client has changed that.
-func TestAbandonedIsLeftAsItIs(t *testing.T) {
+// deleted is a world whose policy is deleted.
+func deleted(t *testing.T) *world {
+	t.Helper()
 	w := active(t)
-	w.observed.Runs = nil
-	w.drop("kubectl-replace")
-	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
 	w.delete()
-	if got := kinds(w.plan().Steps); !slices.Equal(got, []string{"RemoveFinalizer"}) {
-		t.Errorf("steps are %v, want RemoveFinalizer and no other", got)
-	}
+	return w
 }
 
-// TestPodsOutliveTheConversion: from the moment that the CustomResourceDefinition
-// is seen to do without them, for as long as API servers may not have seen it.
-func TestPodsOutliveTheConversion(t *testing.T) {
-	w := active(t)
-	w.applyCRD(onlyNew)
-	w.delete()
-	w.converge()
-	if w.observed.Pods == nil || w.observed.CRD.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
-		t.Fatalf("after the restoration there are %d pods, and the strategy is %s", len(w.observed.Pods), w.observed.CRD.Spec.Conversion.Strategy)
-	}
-	if after := w.plan().RecheckAfter; after <= 0 || after > w.observed.Settings.PropagationDelay {
-		t.Errorf("looks again after %s, want within %s", after, w.observed.Settings.PropagationDelay)
-	}
-	w.applyCRD(bothStoredNew)
-	w.converge()
-	if released := w.observed.Policy.Status.ConversionRemovedTime; released != nil || !activeHere(w) {
-		t.Fatalf("a version came back; released %v, active %t", released, activeHere(w))
-	}
-	w.applyCRD(onlyNew)
-	w.converge()
-	w.pass(w.observed.Settings.PropagationDelay)
-	w.converge()
-	if w.observed.Pods != nil || w.observed.Policy.Finalizers != nil {
-		t.Errorf("%d pods and the finalizers %v are left", len(w.observed.Pods), w.observed.Policy.Finalizers)
-	}
-}
-
-func activeHere(w *world) bool {
-	return w.observed.CRD.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+// deletionChanges: the converter goes only when no object needs it any more.
+var deletionChanges = changes{
+	"two versions are served":           func(*world) {},
+	"the storage version is not served": func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false },
+	"the conversion was dropped":        func(w *world) { w.drop("kubectl-replace") },
+	"the old version is not served":     func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false },
+	"the old version is not served, and may be stored": func(w *world) {
+		w.observed.CRD.Spec.Versions[0].Served = false
+		w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
+	},
+	"the old version is not served, and no one looked": func(w *world) {
+		w.observed.CRD.Spec.Versions[0].Served = false
+		w.observed.CRD.Generation += 2
+	},
+	"somebody else converts": func(w *world) {
+		w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+	},
+	"the CRD is gone":                 func(w *world) { w.observed.CRD = nil },
+	"the CRD is going":                func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} },
+	"versions that differ in nothing": func(w *world) { withoutRules(w); w.applyCRD(twins) },
+	"versions that differ in nothing, and none is to be restored": func(w *world) {
+		withoutRules(w)
+		w.applyCRD(twins)
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+	},
+	"versions that differ, and none is to be restored": func(w *world) {
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+	},
+	"rules that do not fit, and none is to be restored": func(w *world) {
+		w.changeRules("")
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
+	},
+	"it is abandoned": func(w *world) { w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon },
+	"it is abandoned while the CRD is going": func(w *world) {
+		w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	},
+	"it is abandoned and suspended": func(w *world) {
+		w.observed.Policy.Spec.Suspend = true
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	},
+	"it is abandoned, and the conversion was dropped": func(w *world) {
+		w.observed.Runs = nil
+		w.drop("kubectl-replace")
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	},
 }
 
 func deletionBlocked(w *world) {
 	w.say("Everything is active; the old version is still stored.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.activate(bothStoredNew)
 	w.say("The policy is deleted.")
-	w.observed.Policy.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
+	w.delete()
 	w.converge()
 	w.say("The old version is no longer served.")
 	w.observed.CRD.Spec.Versions[0].Served = false
@@ -167,19 +101,15 @@ func deletionBlocked(w *world) {
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
 	w.converge()
 	w.say("The old version is removed.")
-	w.applyCRD(onlyNew)
-	w.converge()
+	w.define(onlyNew)
 	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.PropagationDelay)
-	w.converge()
+	w.settleAPIServers()
 }
 
 func restored(w *world) {
 	w.say("Two versions that differ in nothing, and a policy without rules.")
 	withoutRules(w)
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(twins)
-	w.converge()
+	w.activate(twins)
 	w.say("The policy is deleted.")
 	w.delete()
 	w.converge()
@@ -187,14 +117,12 @@ func restored(w *world) {
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
 	w.converge()
 	w.say("API servers have had their time.")
-	w.pass(w.observed.Settings.PropagationDelay)
-	w.converge()
+	w.settleAPIServers()
 }
 
 func abandoned(w *world) {
 	w.say("Everything is active, and a migration runs.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	w.say("The policy is deleted, which is blocked.")
 	w.delete()
 	w.converge()
@@ -208,10 +136,8 @@ func abandoned(w *world) {
 
 func recreatedCRD(w *world) {
 	w.say("Everything is active, and a migration has proven that all is stored at v1.")
-	w.applyCRD(bothStoredNew)
-	w.converge()
-	w.record(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}})
-	w.converge()
+	w.define(bothStoredNew)
+	w.completes(3)
 	w.say("The CustomResourceDefinition is being deleted: to list its objects takes the converter.")
 	w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
 	w.converge()
@@ -232,9 +158,7 @@ func (w *world) loseNamespace() {
 
 func namespaceDeleted(w *world) {
 	w.say("Everything is active.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.activate(bothStoredNew)
 	w.say("The operator's namespace is deleted, and with it operator and converter. Both are installed again.")
 	w.loseNamespace()
 	w.converge()
@@ -242,11 +166,264 @@ func namespaceDeleted(w *world) {
 
 func moved(w *world) {
 	w.say("Everything is active.")
-	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.activate(bothStoredNew)
 	w.say("The operator is installed in another namespace, and no more in the first.")
 	w.loseNamespace()
 	w.observed.Settings.Namespace = "elsewhere"
 	w.converge()
+}
+
+// orphan is what a manager does about the rest of the policy.
+func (w *world) orphan(released time.Time) (plan.Plan, bool) {
+	state := w.observed
+	state.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
+	return plan.MakeOrphan(state, released)
+}
+
+func TestOrphans(t *testing.T) {
+	cases := map[string]struct {
+		change func(*world)
+		age    time.Duration
+		needed bool
+		want   []string
+	}{
+		"active":                          {func(*world) {}, time.Hour, true, nil},
+		"active, the CRD is going":        {func(w *world) { w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now} }, time.Hour, true, nil},
+		"active, a certificate is due":    {func(w *world) { w.pass(certificates.DefaultDuration * 3 / 4) }, 0, true, []string{"WriteCertificate"}},
+		"active, the certificate is gone": {func(w *world) { w.observed.Certificate = nil }, 0, true, []string{"WriteCertificate"}},
+		"active, the authority is gone":   {func(w *world) { w.observed.Authority = nil }, 0, true, nil},
+		"active, a migration runs": {func(w *world) {
+			w.observed.Rights = true
+			w.observed.Runs = []observed.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+		}, 0, true, []string{"DeleteRun", "DeleteRights"}},
+		"released just now":      {func(w *world) { w.drop("kubectl-replace") }, time.Second, false, nil},
+		"released some time ago": {func(w *world) { w.drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
+		"the CRD is gone":        {func(w *world) { w.observed.CRD = nil }, 0, false, []string{"DeleteChildren"}},
+		"somebody else converts": {func(w *world) {
+			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+		}, time.Hour, false, []string{"DeleteChildren"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := active(t)
+			w.observed.Runs, w.observed.Rights = nil, false
+			c.change(w)
+			decided, needed := w.orphan(w.observed.Now.Add(-c.age))
+			if got := kinds(decided.Steps); needed != c.needed || !slices.Equal(got, c.want) {
+				t.Errorf("needed: %t, steps %v; want %t and %v", needed, got, c.needed, c.want)
+			}
+			if waits := !c.needed && c.want == nil; waits && decided.RecheckAfter <= 0 {
+				t.Error("no one looks again")
+			}
+		})
+	}
+}
+
+func orphaned(w *world) {
+	w.say("Everything is active, and a migration runs.")
+	w.define(bothStoredNew)
+	w.say("The policy's finalizer is removed by force, and the policy is gone.")
+	w.tend(w.observed.Now)
+	w.say("Two months later the certificate is due.")
+	w.pass(certificates.DefaultDuration * 3 / 4)
+	w.tend(w.observed.Now)
+	w.say("Another client takes over the conversion.")
+	w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+	released := w.observed.Now
+	w.tend(released)
+	w.say("API servers have had their time.")
+	w.pass(w.observed.Settings.PropagationDelay)
+	w.tend(released)
+}
+
+// tend does what is to be done about the orphan, once, and tells.
+func (w *world) tend(released time.Time) {
+	decided, needed := w.orphan(released)
+	w.tellSteps(decided.Steps)
+	switch {
+	case needed:
+		w.tell("the converter is kept: the CustomResourceDefinition converts through it")
+	case len(decided.Steps) == 0:
+		w.tell("the converter is kept until no API server asks it")
+	}
+	for _, step := range decided.Steps {
+		w.do(step)
+	}
+}
+
+// TestRestoreStories restores clusters. Every story ends with a policy that converts.
+func TestRestoreStories(t *testing.T) {
+	stories := map[string]func(*testing.T) *world{
+		"restored-by-backup":         restoredByBackup,
+		"restored-managed-fields":    restoredManagedFields,
+		"restored-without-namespace": restoredWithoutNamespace,
+		"restored-fleet":             restoredFleet,
+		"restored-fleet-alone":       restoredFleetAlone,
+		"restored-etcd":              restoredEtcd,
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			w := story(t)
+			w.converge()
+			w.settleAPIServers()
+			expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "conversion is active and verified")
+			checkStory(t, name, w)
+		})
+	}
+}
+
+// restoreObjects creates policy and CustomResourceDefinition again, as a tool does that backs up
+// objects: with other uids, and without a status. The tool is the field manager of everything.
+func (w *world) restoreObjects() {
+	crd, policy, now := w.observed.CRD, w.observed.Policy, metav1.NewTime(w.observed.Now)
+	policy.UID, policy.Generation, policy.CreationTimestamp, policy.Status = "restored", 1, now, v1alpha1.ConversionPolicyStatus{}
+	crd.UID, crd.Generation, crd.CreationTimestamp = "restored", 1, now
+	crd.Status.StoredVersions = []string{"v1"}
+	for path := range w.owners {
+		w.owners[path] = "velero-server"
+	}
+	w.versionsBy = "velero-server"
+	w.account("velero-server")
+	w.observed.Samples, w.observed.APIServer, w.observed.Written, w.observed.Requested, w.observed.Cleared, w.observed.Resampled = nil, nil, nil, nil, nil, nil
+	w.observed.Rights, w.observed.ReadRights, w.observed.CleanRights = false, false, false
+	if w.watch != nil {
+		w.watch.requested = map[string]time.Time{}
+	}
+}
+
+// migrated is a world in which all objects are migrated.
+func migrated(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, policyYAML)
+	w.say("Everything is active, and a migration has proven that all is stored at v1.")
+	w.define(bothStoredNew)
+	w.completes(3)
+	return w
+}
+
+func restoredByBackup(t *testing.T) *world {
+	w := migrated(t)
+	w.say("Everything is restored from a backup of objects, which has no status.")
+	w.restoreObjects()
+	return w
+}
+
+func restoredManagedFields(t *testing.T) *world {
+	w := migrated(t)
+	w.say("Everything is restored, with managedFields. The CustomResourceDefinition still trusts an authority that was replaced since.")
+	w.restoreObjects()
+	for path := range w.owners {
+		w.owners[path] = names.ManagedBy
+	}
+	w.account(names.ManagedBy)
+	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = w.pair(pki.NewAuthority("before", w.observed.Now, time.Hour)).Certificate
+	return w
+}
+
+func restoredWithoutNamespace(t *testing.T) *world {
+	w := migrated(t)
+	w.say("Policy and CustomResourceDefinition are restored, and nothing in the namespace of the operator.")
+	w.loseNamespace()
+	w.restoreObjects()
+	return w
+}
+
+func restoredFleet(t *testing.T) *world {
+	w := inFleet(t)
+	w.say("Everything is restored, with the fleet and its rulesets.")
+	w.restoreObjects()
+	return w
+}
+
+func restoredFleetAlone(t *testing.T) *world {
+	w := inFleet(t)
+	w.say("The objects are restored, and nothing in the namespace of the operator. The fleet has another authority.")
+	w.loseRulesets("default")
+	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Fleet == "default" })
+	w.createFleet("default")
+	w.restoreObjects()
+	return w
+}
+
+func restoredEtcd(t *testing.T) *world {
+	w := newWorld(t, policyYAML)
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.say("Everything is active, and objects are stored at v1beta1. etcd is saved.")
+	w.define(bothStoredOld)
+	policy, crd, owners := w.observed.Policy.DeepCopy(), w.observed.CRD.DeepCopy(), w.owners
+	authority, certificate, revisions := w.observed.Authority.DeepCopy(), w.observed.Certificate.DeepCopy(), slices.Clone(w.observed.Revisions)
+	w.say("The rules change, v1 becomes the storage version, all objects are migrated, and v1beta1 is removed.")
+	w.changeRules("/")
+	w.applyCRD(bothStoredNew)
+	w.trigger("now")
+	w.completes(3)
+	w.settleAPIServers()
+	w.define(onlyNew)
+	w.say("etcd is restored. Pods keep what they mounted, and the manager is started again.")
+	w.observed.Policy, w.observed.CRD, w.owners = policy, crd, owners
+	w.observed.Authority, w.observed.Certificate, w.observed.Revisions, w.observed.Runs = authority, certificate, revisions, nil
+	w.observed.Samples, w.observed.APIServer, w.observed.Written, w.observed.Requested = nil, nil, nil, nil
+	return w
+}
+
+// TestSecretsLostDuringDrift: another client has written caBundle, and there is no certificate. Pods
+// may have one in memory.
+func TestSecretsLostDuringDrift(t *testing.T) {
+	for name, change := range map[string]func(w *world, bundle []byte) []byte{
+		"the same authority": func(_ *world, bundle []byte) []byte { return append([]byte("\n"), bundle...) },
+		"another authority": func(w *world, _ []byte) []byte {
+			return w.pair(pki.NewAuthority("theirs", w.observed.Now, time.Hour)).Certificate
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := migrated(t)
+			w.observed.Authority, w.observed.Certificate = nil, nil
+			w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = change(w, client.CABundle) })
+			before := w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
+			for range 5 { // before API servers have had their time
+				w.observed.Now = w.observed.Now.Add(time.Second)
+				w.carryOut(w.plan())
+			}
+			if after := w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle; !bytes.Contains(after, bytes.TrimSpace(before)) {
+				t.Error("API servers no longer trust a certificate that pods may have in memory")
+			}
+			w.converge()
+			w.settleAPIServers()
+			w.settleAPIServers()
+			expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "conversion is active")
+		})
+	}
+}
+
+// TestRestoredDuringRetirement: the retirement continues, and its waiting time begins again.
+func TestRestoredDuringRetirement(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.retire("v1beta1", v1alpha1.RetirementUnserve)
+	promoted(w)
+	w.later(week)
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.VersionsRetiredCondition, "False", v1alpha1.ReasonSoaking, "")
+	before := w.observed.Policy.Status.Retirement[0].DeepCopy()
+	w.restoreObjects()
+	w.converge()
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.VersionsRetiredCondition, "False", v1alpha1.ReasonSoaking, "")
+	if after := w.observed.Policy.Status.Retirement[0]; !after.UnservedTime.After(before.UnservedTime.Time) || after.CRDUID == before.CRDUID {
+		t.Errorf("the wait is %+v, and was %+v", after, before)
+	}
+}
+
+// TestRestoredForReport: a policy that only reports foreign writes waits for its users, and keeps the
+// restored converter.
+func TestRestoredForReport(t *testing.T) {
+	w := migrated(t)
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+	before := w.storedRulesets("")
+	w.restoreObjects()
+	w.converge()
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonConversionDrifted, "velero-server")
+	if kept := w.storedRulesets(""); !slices.Contains(kept, before[0]) || w.observed.Pods[0].Revisions[0] != before[0] {
+		t.Errorf("pods have %v, and %v are stored; want %v", w.observed.Pods[0].Revisions, kept, before)
+	}
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair
+	w.converge()
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "conversion is active")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 
@@ -27,8 +28,7 @@ func running(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, policyYAML)
 	w.migrating()
-	w.record(half())
-	w.converge()
+	w.reports(half())
 	return w
 }
 
@@ -129,8 +129,7 @@ func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	done := whole()
 	done.RatePerSecond, done.Waiting, done.ByFallback = 100, "the API server asks to wait", 3
 	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
-	w.record(done)
-	w.converge()
+	w.reports(done)
 	got := w.observed.Policy.Status.Migration
 	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.RatePerSecond != 0 || got.Waiting != "" || got.EstimatedCompletion != nil {
 		t.Errorf("the run has ended, and its status says %+v", got)
@@ -140,94 +139,96 @@ func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	}
 }
 
-// TestStandingStill: what keeps a run from going on is in the condition.
-func TestStandingStill(t *testing.T) {
-	w := running(t)
-	stuck := half()
-	stuck.Waiting = "the converter does not answer"
-	w.record(stuck)
-	status := w.look(time.Minute).Status
-	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "stalled: the converter does not answer")
+// starting is a world in which a migration has just begun.
+func starting(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, policyYAML)
+	w.migrating()
+	return w
 }
 
-// TestAPodThatDoesNotStart: the condition of a run whose pod does not start has a reason of its own,
-// the cause, and what to do.
-func TestAPodThatDoesNotStart(t *testing.T) {
-	started := func(run *observed.Run, w *world, ago time.Duration) *batchv1.JobStatus {
-		run.Job.Status.StartTime = new(metav1.NewTime(w.observed.Now.Add(-ago)))
-		return &run.Job.Status
-	}
-	cases := map[string]struct {
-		change          func(*world, *observed.Run)
-		reason, message string
-	}{
-		"no node takes it": {func(_ *world, run *observed.Run) {
-			run.Trouble = observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: no node has room"}
-		}, v1alpha1.ReasonMigrationPodPending, "it cannot be scheduled: no node has room; nodes for it are chosen by spec.migration.workload"},
-		"its image cannot be pulled": {func(_ *world, run *observed.Run) {
-			run.Trouble = observed.PodTrouble{Cause: observed.PodWithoutImage, Message: "the image a cannot be pulled"}
-		}, v1alpha1.ReasonMigrationPodPending, "the image a cannot be pulled; add imagePullSecrets to the pods of the manager, or to ServiceAccount conversion-system/" + names.MigrationRights(crontabs)},
-		"it is refused": {func(w *world, run *observed.Run) {
-			started(run, w, 16*time.Second)
-		}, v1alpha1.ReasonMigrationPodPending, "it is not created; the events of the Job tell why: kubectl -n conversion-system describe job " + names.Child(crontabs) + "-migrate-"},
-		"it is about to be created": {func(w *world, run *observed.Run) {
-			started(run, w, 10*time.Second)
-		}, v1alpha1.ReasonMigrating, ""},
-		"it starts": {func(w *world, run *observed.Run) {
-			started(run, w, time.Hour).Active = 1
-		}, v1alpha1.ReasonMigrating, ""},
-		"it failed, and another is about to be created": {func(w *world, run *observed.Run) {
-			started(run, w, time.Hour).Failed = 1
-		}, v1alpha1.ReasonMigrating, ""},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			w.migrating()
-			c.change(w, &w.observed.Runs[0])
-			decided := w.plan()
-			expectCondition(t, decided.Status, v1alpha1.StorageMigratedCondition, "False", c.reason, c.message)
-			expectCondition(t, decided.Status, v1alpha1.ReadyCondition, "False", c.reason, c.message)
-			if waiting := decided.Status.Migration.Waiting; (waiting != "") != (c.reason == v1alpha1.ReasonMigrationPodPending) {
-				t.Errorf("the run waits for %q", waiting)
-			}
-			if name == "it is about to be created" && decided.RecheckAfter != 5*time.Second {
-				t.Errorf("it looks again after %s", decided.RecheckAfter)
-			}
-		})
-	}
+// startJob has the Job started a while ago.
+func (w *world) startJob(ago time.Duration) *batchv1.JobStatus {
+	status := &w.observed.Runs[0].Job.Status
+	status.StartTime = new(metav1.NewTime(w.observed.Now.Add(-ago)))
+	return status
 }
 
-// TestOtherSettings: a Job is created again for each change of its pods, except one of their image.
-func TestOtherSettings(t *testing.T) {
-	cases := map[string]struct {
-		change func(*world)
-		again  bool
-	}{
-		"nothing": {func(*world) {}, false},
-		"resources": {func(w *world) {
+// startChanges: the condition of a run whose pod does not start has a reason of its own, the cause, and
+// what to do.
+var startChanges = changes{
+	"no node takes it": func(w *world) {
+		w.observed.Runs[0].Trouble = observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: no node has room"}
+	},
+	"its image cannot be pulled": func(w *world) {
+		w.observed.Runs[0].Trouble = observed.PodTrouble{Cause: observed.PodWithoutImage, Message: "the image a cannot be pulled"}
+	},
+	"it is refused": func(w *world) {
+		w.startJob(16 * time.Second)
+	},
+	"it is about to be created": func(w *world) {
+		w.startJob(10 * time.Second)
+	},
+	"it starts": func(w *world) {
+		w.startJob(time.Hour).Active = 1
+	},
+	"it failed, and another is about to be created": func(w *world) {
+		w.startJob(time.Hour).Failed = 1
+	},
+}
+
+// runChanges are during a migration. A run must not write while nothing converts. A Job is created again for
+// each change of its pods, except one of their image. A run that must not write says why.
+func runChanges() changes {
+	all := changes{
+		"conversion dropped, the generation not seen yet": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"caBundle changed, the generation not seen yet": func(w *world) {
+			w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
+			w.observed.CRD.Generation--
+		},
+		"a pod answers wrongly": func(w *world) {
+			w.observed.Pods[0].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs"}
+		},
+		"another webhook, no pod": func(w *world) {
+			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+			w.observed.Pods = nil
+		},
+		"broken rules and a change": func(w *world) {
+			w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
+			w.observed.CRD.Generation++
+		},
+		"recreated":                  func(w *world) { w.observed.CRD.UID = "another" },
+		"gone":                       func(w *world) { w.observed.CRD = nil },
+		"never":                      func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
+		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"the policy is suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+		"it is suspended":            func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true },
+		"somebody else migrates":     func(w *world) { w.observed.ForeignMigration = "theirs" },
+		"settings: nothing":          func(*world) {},
+		"settings: resources": func(w *world) {
 			read(w.t, "{requests: {cpu: 1}}", &w.observed.Policy.Spec.Migration.Workload.Resources)
-		}, true},
-		"tolerations": {func(w *world) {
+		},
+		"settings: tolerations": func(w *world) {
 			read(w.t, "[{operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
-		}, true},
-		"concurrency":                 {func(w *world) { w.observed.Policy.Spec.Migration.Concurrency = new(int32(7)) }, true},
-		"pull secrets of the manager": {func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} }, true},
-		"the image":                   {func(w *world) { w.observed.Settings.Image = "conversion-operator:next" }, false},
-		"converter pods": {func(w *world) {
+		},
+		"settings: concurrency":                 func(w *world) { w.observed.Policy.Spec.Migration.Concurrency = new(int32(7)) },
+		"settings: pull secrets of the manager": func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} },
+		"settings: the image":                   func(w *world) { w.observed.Settings.Image = "conversion-operator:next" },
+		"settings: converter pods": func(w *world) {
 			w.observed.Policy.Spec.Workload.PriorityClassName = "another"
-		}, false},
+		},
+		"it stands still": func(w *world) {
+			stuck := half()
+			stuck.Waiting = "the converter does not answer"
+			w.record(stuck)
+			w.pass(time.Minute)
+		},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			w.migrating()
-			c.change(w)
-			if again := slices.Contains(kinds(w.plan().Steps), "DeleteJob"); again != c.again {
-				t.Errorf("the Job is created again: %t", again)
-			}
-		})
+	// Wrong answers would be stored. If there is none, nothing is stored, and the migration tries again.
+	for _, reason := range []string{"CanaryFailed", "UnexpectedAnswer", "WrongRuleset", "Timeout", "ConnectionRefused", "TLSVerificationFailed"} {
+		all["the probe of a pod fails by "+reason] = func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Reason: reason, Message: "no"} }
 	}
+	return all
 }
 
 // TestPreparedAccount: a ServiceAccount that an administrator gave pull secrets to stays after a run.
@@ -244,31 +245,6 @@ func TestPreparedAccount(t *testing.T) {
 		if withdrawn < 0 {
 			t.Errorf("the account stays: not %t", keep)
 		}
-	}
-}
-
-// TestSuspendedRunsHaveNoRate: what is known of a run that must not write is that
-// it does not, and why.
-func TestSuspendedRunsHaveNoRate(t *testing.T) {
-	cases := map[string]struct {
-		stop func(*world)
-		want string
-	}{
-		"the conversion was dropped": {func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- }, "does not convert as this policy requires"},
-		"the policy is suspended":    {func(w *world) { w.observed.Policy.Spec.Suspend = true }, "spec.suspend is true"},
-		"it is suspended":            {func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true }, "spec.migration.suspend is true"},
-		"somebody else migrates":     {func(w *world) { w.observed.ForeignMigration = "theirs" }, "waiting for the end of another migration, theirs"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := running(t)
-			c.stop(w)
-			got := w.look(time.Second).Status.Migration
-			if got.RatePerSecond != 0 || !strings.Contains(got.Waiting, c.want) {
-				t.Errorf("it goes on with %d per second, and waits for %q", got.RatePerSecond, got.Waiting)
-			}
-			w.converge()
-		})
 	}
 }
 
@@ -330,8 +306,7 @@ func TestJobOfAnotherVersion(t *testing.T) {
 	if len(w.observed.Runs) != 1 || run.Job == nil || run.Record != record || specOf(t, *run).Run != run.ID {
 		t.Fatalf("the run is %+v", run)
 	}
-	w.record(whole())
-	w.converge()
+	w.reports(whole())
 	if is := w.observed.Policy.Status; is.MigrationEvidence == nil || is.MigrationEvidence.Run != run.ID {
 		t.Errorf("the evidence is %+v", is.MigrationEvidence)
 	}
@@ -341,8 +316,7 @@ func TestJobOfAnotherVersion(t *testing.T) {
 // it. It goes, and the last one stays.
 func TestRunThatNobodyAskedFor(t *testing.T) {
 	w := running(t)
-	w.record(whole())
-	w.converge()
+	w.reports(whole())
 	w.observed.CRD.Generation++
 	w.observed.Policy.Status.CRD.Generation++
 	w.observed.Policy.Status.MigrationEvidence.CRDGeneration++
@@ -378,8 +352,7 @@ func TestRetries(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := running(t)
-			w.record(c.end)
-			w.converge()
+			w.reports(c.end)
 			first := names.Run(crontabs, w.observed.Runs[0].ID)
 			w.observed.Policy.Spec.Migration.Trigger = "second"
 			c.then(w)

@@ -66,8 +66,7 @@ func newFleetWorld(t *testing.T, fleets ...string) *world {
 func inFleet(t *testing.T, others ...string) *world {
 	t.Helper()
 	w := newFleetWorld(t, others...)
-	w.applyCRD(bothStoredNew)
-	w.converge()
+	w.define(bothStoredNew)
 	if named := w.named(); !strings.HasSuffix(named, ".default") {
 		t.Fatalf("the CustomResourceDefinition names %q:\n%s", named, w.story())
 	}

@@ -8,6 +8,6 @@
 // Its Input has the observed Secrets and what the converter says about its endpoints.
 // The result is the gate Ready, steps that write Secrets and the caBundle, and two parts
 // of the status. rotation.go has the states of a rotation, trust.go what is trusted in
-// each. Every source of certificates has a file and implements the interface in
-// source.go. leftovers.go deletes Secrets that nothing uses.
+// each. Every source of certificates implements the interface in source.go, which also
+// has the Secrets that nothing uses any more.
 package certificates

@@ -163,11 +163,7 @@ func (c *Certificates) propagated() bool {
 		return true // unknown, and pods wait for the Secret
 	}
 	since, known := c.seenSince()
-	left := since.Add(c.Settings.PropagationDelay).Sub(c.Now)
-	if known && left > 0 {
-		c.work.Recheck(left)
-	}
-	return known && left <= 0
+	return known && c.work.Due(since.Add(c.Settings.PropagationDelay).Sub(c.Now))
 }
 
 // seenSince is the time since when the CustomResourceDefinition has its current caBundle.

@@ -102,11 +102,7 @@ func (m selfManaged) due(current *authority) bool {
 	if trigger := m.spec.RotationTrigger; trigger != "" && trigger != m.Authority.Annotations[TriggerAnnotation] {
 		return true
 	}
-	left := m.replaceAt(current).Sub(m.Now)
-	if left > 0 {
-		m.work.Recheck(min(left, longestWait))
-	}
-	return left <= 0
+	return m.work.Due(min(m.replaceAt(current).Sub(m.Now), longestWait))
 }
 
 // replaceAt is the time at which an authority is replaced.

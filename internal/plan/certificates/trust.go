@@ -52,8 +52,7 @@ func (c *Certificates) allProven() bool {
 		}
 	}
 	for _, pod := range c.Ending {
-		if left := pod.Until.Sub(c.Now); left > 0 {
-			c.work.Recheck(left)
+		if !c.work.Due(pod.Until.Sub(c.Now)) {
 			return false
 		}
 	}

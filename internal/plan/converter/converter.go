@@ -37,7 +37,7 @@ const ConvertPath = "/convert"
 // rules, the port identifies an image, and the whole address any other converter.
 type Converter struct {
 	// Cluster as observed, with rules that may truncate objects if the policy allows it
-	// (size.go).
+	// (rules.go).
 	observed.Cluster
 	// work that was decided and not handed out yet.
 	work gate.Work

@@ -62,14 +62,7 @@ func (c *Converter) rememberActive() {
 		c.recordActive(c.Named())
 	}
 	c.Status.Active = slices.DeleteFunc(c.Status.Active, func(active v1alpha1.ActiveRevision) bool {
-		if active.ReplacedTime == nil {
-			return false
-		}
-		left := active.ReplacedTime.Add(c.Settings.PropagationDelay).Sub(c.Now)
-		if left > 0 {
-			c.work.Recheck(left)
-		}
-		return left <= 0
+		return active.ReplacedTime != nil && c.work.Due(active.ReplacedTime.Add(c.Settings.PropagationDelay).Sub(c.Now))
 	})
 	if c.None() && c.Unconverted() && len(c.Status.Active) == 0 {
 		// No API server requests the previous converter any more.

@@ -107,11 +107,7 @@ func (d *Deletion) draining() bool {
 	if d.Released == nil {
 		d.Released = &metav1.Time{Time: d.Now}
 	}
-	left := d.Released.Add(d.Settings.PropagationDelay).Sub(d.Now)
-	if left > 0 {
-		d.work.Recheck(left)
-	}
-	return left > 0
+	return !d.work.Due(d.Released.Add(d.Settings.PropagationDelay).Sub(d.Now))
 }
 
 // InUse is the outcome if the CustomResourceDefinition still needs the converter. It does so after

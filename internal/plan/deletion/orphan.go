@@ -35,8 +35,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 		in.Active, in.EverActive, in.InUse, in.ServingEndpoints = true, converts.EverActive, true, converts.ServingEndpoints()
 		d.work.Add(certificates.Gather(in).Upkeep())
 	case d.active: // another client renews its certificates
-	case d.CRD != nil && d.Now.Before(released.Add(d.Settings.PropagationDelay)):
-		d.work.Recheck(released.Add(d.Settings.PropagationDelay).Sub(d.Now))
+	case d.CRD != nil && !d.work.Due(released.Add(d.Settings.PropagationDelay).Sub(d.Now)): // API servers may call it
 	default:
 		d.work.Add(converts.ReleaseFleets())
 		d.work.Do(step.DeleteChildren{Policy: d.Policy.Name})

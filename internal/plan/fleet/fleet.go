@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -293,4 +294,30 @@ func (p *planner) summarize(last gate.Outcome) {
 	p.report(v1alpha1.ReadyCondition, ready)
 	p.report(v1alpha1.ReconcilingCondition, gate.Flag(last.Stop && !last.Stalled, ready))
 	p.report(v1alpha1.StalledCondition, gate.Flag(last.Stalled, ready))
+}
+
+// recoveries are the events for the end of conditions that exist only during a problem.
+var recoveries = []gate.Recovery{
+	workload.RedundancyRecovery,
+	{Condition: v1alpha1.RotationBlockedCondition, Reason: v1alpha1.ReasonRotationUnblocked, Note: "rotation unblocked: the rotation of certificates continues, or is complete"},
+}
+
+// underWay are the reasons of conditions that become True without help.
+var underWay = []string{v1alpha1.ReasonIssuing, v1alpha1.ReasonNoPodsReady}
+
+// Events returns the events between two states of a fleet: one for each condition whose status or
+// reason changed, except the summaries.
+func Events(before, after v1alpha1.ConverterFleetStatus) (events []gate.Event) {
+	for _, now := range after.Conditions {
+		switch now.Type {
+		case v1alpha1.ReadyCondition, v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition:
+			continue
+		}
+		if !gate.Changed(apimeta.FindStatusCondition(before.Conditions, now.Type), now) {
+			continue
+		}
+		events = append(events, gate.Event{Reason: now.Reason, Action: now.Type, Note: gate.Note(now),
+			Warning: slices.Contains(v1alpha1.Abnormal, now.Type) || now.Status == metav1.ConditionFalse && !slices.Contains(underWay, now.Reason)})
+	}
+	return append(events, gate.Recovered(recoveries, before.Conditions, after.Conditions)...)
 }

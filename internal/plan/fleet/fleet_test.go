@@ -5,6 +5,7 @@ package fleet_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/plan/fleet"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
@@ -67,37 +67,10 @@ func TestObjects(t *testing.T) {
 	golden.Check(t, text.String(), "objects.yaml")
 }
 
-// TestPods: pods mount every shard, none of which must exist, and no token; and they may not change
-// with the policies.
-func TestPods(t *testing.T) {
+// TestPodsStay: pods do not change with the policies.
+func TestPodsStay(t *testing.T) {
 	w := ready(t)
 	before := deployment(t, fleet.Make(w.observe()))
-	pod := before.Spec.Template.Spec
-	if mounts := pod.AutomountServiceAccountToken; mounts == nil || *mounts {
-		t.Error("it mounts a token")
-	}
-	// A pod that hangs answers nothing while it drains.
-	if grace := pod.Containers[0].LivenessProbe.TerminationGracePeriodSeconds; grace == nil || *grace != 45 || *grace >= *pod.TerminationGracePeriodSeconds {
-		t.Errorf("the kubelet restarts a pod that hangs after %v seconds, as it ends others after %d", grace, *pod.TerminationGracePeriodSeconds)
-	}
-	if !slices.Contains(pod.Containers[0].Args, "--shared") {
-		t.Errorf("its arguments are %q", pod.Containers[0].Args)
-	}
-	var shards []string
-	for _, volume := range pod.Volumes {
-		if volume.Projected == nil {
-			continue
-		}
-		for _, source := range volume.Projected.Sources {
-			if source.ConfigMap.Optional == nil || !*source.ConfigMap.Optional || len(source.ConfigMap.Items) > 0 {
-				t.Errorf("%+v must exist, or is not mounted as a whole", source.ConfigMap)
-			}
-			shards = append(shards, source.ConfigMap.Name)
-		}
-	}
-	if len(shards) != names.Shards || len(slices.Compact(slices.Sorted(slices.Values(shards)))) != 16 {
-		t.Errorf("it mounts %v", shards)
-	}
 	w.join("a")
 	w.stored = 7
 	if after := deployment(t, fleet.Make(w.observe())); !reflect.DeepEqual(before, after) {
@@ -112,21 +85,6 @@ func deployment(t *testing.T, decided fleet.Plan) *appsv1.Deployment {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// TestReplicas: three by default, and those of the fleet whatever the workload says.
-func TestReplicas(t *testing.T) {
-	for want, spec := range map[int32]v1alpha1.ConverterFleetSpec{
-		3: {},
-		1: {Replicas: new(int32(1))},
-		5: {Replicas: new(int32(5)), Workload: &v1alpha1.Workload{Replicas: new(int32(2))}},
-	} {
-		w := ready(t)
-		w.fleet.Spec = spec
-		if got := *deployment(t, fleet.Make(w.observe())).Spec.Replicas; got != want {
-			t.Errorf("%d replicas, want %d", got, want)
-		}
-	}
 }
 
 // TestScalingReplacesNoPod: an autoscaler that adds the second pod, or removes it, leaves the template
@@ -149,86 +107,78 @@ func TestScalingReplacesNoPod(t *testing.T) {
 	}
 }
 
-// TestAlone: the only pod is told so, unless an autoscaler may start others.
-func TestAlone(t *testing.T) {
-	for name, c := range map[string]struct {
-		spec v1alpha1.ConverterFleetSpec
-		want bool
-	}{
-		"three":              {v1alpha1.ConverterFleetSpec{}, false},
-		"one":                {v1alpha1.ConverterFleetSpec{Replicas: new(int32(1))}, true},
-		"one, or more later": {v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(2))}, false},
-	} {
-		w := ready(t)
-		w.fleet.Spec = c.spec
-		if args := deployment(t, fleet.Make(w.observe())).Spec.Template.Spec.Containers[0].Args; slices.Contains(args, "--alone") != c.want {
-			t.Errorf("%s: the arguments are %q", name, args)
-		}
-	}
-}
-
-// TestConditions: what users read about a fleet.
-func TestConditions(t *testing.T) {
-	cases := map[string]struct {
-		change                             func(*world)
-		condition, status, reason, message string
-	}{
-		"all is well": {func(*world) {}, "Ready", "True", "Succeeded", "3 of 3 converter pods are ready"},
-		"no certificate": {func(w *world) { w.authority, w.certificate = nil, nil },
-			"CertificatesReady", "False", "Issuing", "issuing a certificate authority"},
-		"no certificate, summary": {func(w *world) { w.authority, w.certificate = nil, nil },
-			"Ready", "False", "Issuing", "issuing a certificate authority"},
-		"all pods ready": {func(*world) {}, "WebhookAvailable", "True", "AllPodsReady", "3 of 3"},
-		"one pod is not ready": {func(w *world) {
+// TestDecisions records what users read about a fleet, its steps, and whether it must have the finalizer: what
+// belongs to a fleet is deleted when no policy uses it and no ruleset is stored.
+func TestDecisions(t *testing.T) {
+	changes := map[string]func(*world){
+		"all is well":    func(*world) {},
+		"no certificate": func(w *world) { w.authority, w.certificate = nil, nil },
+		"one pod is not ready": func(w *world) {
 			w.pods[0].Ready, w.pods[0].Trouble.Message = false, "the image cannot be pulled"
-		}, "WebhookAvailable", "True", "SomePodsReady", "2 of 3 converter pods are ready: conversions work with reduced redundancy; pod pod-1: the image cannot be pulled"},
-		"no pod is ready":          {func(w *world) { w.pods = nil }, "WebhookAvailable", "False", "NoPodsReady", "see the pods of Deployment conversion-system/converter-fleet-blue"},
-		"no pod is ready, summary": {func(w *world) { w.pods = nil }, "Reconciling", "True", "NoPodsReady", ""},
-		"pods are not created": {func(w *world) { w.pods, w.podFailure.Message = nil, "exceeded quota" },
-			"WebhookAvailable", "False", "NoPodsReady", "the Deployment cannot create pods: exceeded quota"},
-		"a bad patch": {func(w *world) {
+		},
+		"no pod is ready":      func(w *world) { w.pods = nil },
+		"pods are not created": func(w *world) { w.pods, w.podFailure.Message = nil, "exceeded quota" },
+		"a bad patch": func(w *world) {
 			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
-		}, "WebhookAvailable", "False", "InvalidPatch", "the running converter pods do not change"},
-		"a bad patch, summary": {func(w *world) {
-			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
-		}, "Stalled", "True", "InvalidPatch", ""},
-		"one node": {func(w *world) { w.onOneNode() }, "NotRedundant", "True", "OneNode", "all 3 ready converter pods are on node one"},
-		"one node, and one pod": {func(w *world) {
+		},
+		"one node": func(w *world) { w.onOneNode() },
+		"one node, and one pod": func(w *world) {
 			w.onOneNode()
 			w.pods = w.pods[:1]
-		}, "NotRedundant", "", "", ""},
-		"two nodes": {func(w *world) {
+		},
+		"two nodes": func(w *world) {
 			w.onOneNode()
 			w.pods[2].Node = "two"
-		}, "NotRedundant", "", "", ""},
-		"unreadable rulesets": {func(w *world) { w.unreadable = []string{"a/1", "b/2", "c/3", "d/4", "e/5", "f/6"} },
-			"WebhookAvailable", "False", "RulesetLost", "cannot read the stored rulesets a/1, b/2, c/3, d/4, e/5 and 1 more:"},
-		"deleted and used": {func(w *world) {
+		},
+		"unreadable rulesets": func(w *world) { w.unreadable = []string{"a/1", "b/2", "c/3", "d/4", "e/5", "f/6"} },
+		"deleted and used": func(w *world) {
 			w.join("a")
 			w.delete()
-		}, "DeletionBlocked", "True", "FleetInUse", "1 policies use the fleet: name another one in their spec.converterFleetName, or delete them: a"},
-		"deleted, and rulesets are left": {func(w *world) {
+		},
+		"deleted, and rulesets are left": func(w *world) {
 			w.stored = 2
 			w.delete()
-		}, "DeletionBlocked", "True", "FleetInUse", "2 rulesets of policies that no longer exist are stored"},
-		"not deleted": {func(w *world) { w.join("a") }, "DeletionBlocked", "", "", ""},
+		},
+		"used":        func(w *world) { w.join("a") },
+		"one replica": func(w *world) { w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1))} },
+		"one replica, or more later": func(w *world) {
+			w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(2))}
+		},
+		"five replicas, and others of the workload": func(w *world) {
+			w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(5)), Workload: &v1alpha1.Workload{Replicas: new(int32(2))}}
+		},
+		"unreadable rulesets, and no pods": func(w *world) { w.pods, w.unreadable = nil, []string{"a/1"} },
+		"deleted and unused":               (*world).delete,
+		"a ruleset is stored":              func(w *world) { w.stored = 1 },
+		"deleted, and used before": func(w *world) {
+			w.fleet.Status.Policies = 3
+			w.delete()
+		},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := ready(t)
-			w.fleet.Status.Conditions = []metav1.Condition{{Type: v1alpha1.NotRedundantCondition}, {Type: v1alpha1.DeletionBlockedCondition}}
-			c.change(w)
-			decided := fleet.Make(w.observe())
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		w := ready(t)
+		w.fleet.Status.Conditions = []metav1.Condition{{Type: v1alpha1.NotRedundantCondition}, {Type: v1alpha1.DeletionBlockedCondition}}
+		changes[name](w)
+		decided := fleet.Make(w.observe())
+		fmt.Fprintf(&text, "# %s\n", name)
+		if deletes := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.DeleteFleetChildren); return is }); deletes {
+			text.WriteString("It deletes what belongs to it.\n")
+		} else {
 			w.checkStatus(decided.Status)
-			got := apimeta.FindStatusCondition(decided.Status.Conditions, c.condition)
-			if got == nil && c.status == "" {
-				return
+			for _, is := range decided.Status.Conditions {
+				fmt.Fprintf(&text, "%s=%s %s: %s\n", is.Type, is.Status, is.Reason, is.Message)
 			}
-			if got == nil || got.Status != metav1.ConditionStatus(c.status) || got.Reason != c.reason || !strings.Contains(got.Message, c.message) {
-				t.Errorf("%s is %+v; want %s %s with %q", c.condition, got, c.status, c.reason, c.message)
-			}
-		})
+		}
+		found := objects(t, decided)
+		fmt.Fprintf(&text, "It applies %s, and has the finalizer: %t\n", slices.Sorted(maps.Keys(found)), decided.Finalizer)
+		if found["Deployment"] != nil {
+			spec := deployment(t, decided).Spec
+			fmt.Fprintf(&text, "Pods: %d, which know that they are alone: %t\n", *spec.Replicas, slices.Contains(spec.Template.Spec.Containers[0].Args, "--alone"))
+		}
+		text.WriteString("\n")
 	}
+	golden.Check(t, text.String(), "decisions.txt")
 }
 
 // checkStatus holds kstatus against the conditions.
@@ -274,50 +224,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestDeletion: what belongs to a fleet is deleted when no policy uses it and no ruleset is stored.
-func TestDeletion(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*world)
-		want   bool
-	}{
-		"unused":               {func(*world) {}, true},
-		"used":                 {func(w *world) { w.join("a") }, false},
-		"a ruleset is stored":  {func(w *world) { w.stored = 1 }, false},
-		"used before, not now": {func(w *world) { w.fleet.Status.Policies = 3 }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := ready(t)
-			c.change(w)
-			if decided := fleet.Make(w.observe()); decided.Finalizer == c.want {
-				t.Errorf("it has the finalizer before it is deleted: %t", decided.Finalizer)
-			}
-			w.delete()
-			decided := fleet.Make(w.observe())
-			deletes := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.DeleteFleetChildren); return is })
-			if deletes != c.want || decided.Finalizer == c.want {
-				t.Errorf("deletes: %t, keeps the finalizer: %t; want to delete: %t", deletes, decided.Finalizer, c.want)
-			}
-			if applies := len(objects(t, decided)) > 0; applies == c.want {
-				t.Errorf("applies objects: %t", applies)
-			}
-		})
-	}
-}
-
-// TestUnreadableRulesets withhold the Deployment only, and only while pods run that have them.
-func TestUnreadableRulesets(t *testing.T) {
-	w := ready(t)
-	w.unreadable = []string{"a/1"}
-	found := objects(t, fleet.Make(w.observe()))
-	if found["Deployment"] != nil || found["Service"] == nil || found["PodDisruptionBudget"] == nil {
-		t.Errorf("%d objects are applied", len(found))
-	}
-	w.pods = nil
-	if found := objects(t, fleet.Make(w.observe())); found["Deployment"] == nil {
-		t.Error("no pod runs, and none is started")
-	}
-}
-
 func (w *world) delete() { w.fleet.DeletionTimestamp = &metav1.Time{Time: w.now} }
 
 func (w *world) onOneNode() {
@@ -343,5 +249,43 @@ func TestPodsOnOneNode(t *testing.T) {
 		}
 		w.fleet.Status = decided.Status
 		w.pass(3 * time.Minute)
+	}
+}
+
+// TestEvents: each change of a condition has one event, and so has the end of a problem.
+func TestEvents(t *testing.T) {
+	w := ready(t)
+	step := func(change func()) (events []string) {
+		before := w.fleet.Status
+		change()
+		w.fleet.Status = fleet.Make(w.observe()).Status
+		for _, event := range fleet.Events(before, w.fleet.Status) {
+			kind := "Normal"
+			if event.Warning {
+				kind = "Warning"
+			}
+			events = append(events, kind+" "+event.Action+" "+event.Reason)
+		}
+		return events
+	}
+	for _, c := range []struct {
+		name   string
+		change func()
+		want   []string
+	}{
+		{"nothing", func() {}, nil},
+		{"all pods are on one node", w.onOneNode, []string{"Warning NotRedundant OneNode"}},
+		{"another node can take them", func() { w.others.Usable = true }, nil},
+		{"one is on another node", func() { w.pods[0].Node = "two" }, []string{"Normal NotRedundant NotRedundantResolved"}},
+		{"one is not ready", func() { w.pods[0].Ready = false }, []string{"Normal WebhookAvailable SomePodsReady", "Warning NotRedundant OneNode"}},
+		{"one is left", func() { w.pods = w.pods[1:2] }, []string{"Normal NotRedundant NotRedundantResolved"}},
+		{"none is left", func() { w.pods = nil }, []string{"Normal WebhookAvailable NoPodsReady"}},
+		{"the patch is wrong", func() {
+			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
+		}, []string{"Warning WebhookAvailable InvalidPatch"}},
+	} {
+		if diff := cmp.Diff(c.want, step(c.change)); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", c.name, diff)
+		}
 	}
 }

@@ -57,3 +57,12 @@ func (h *Health) report(condition string, outcome gate.Outcome) {
 
 // forget removes a condition.
 func (h *Health) forget(condition string) { h.Status.Conditions[condition] = gate.Outcome{} }
+
+// reportRedundancy reports pods of the policy that are all on one node. A fleet reports its own.
+func (h *Health) reportRedundancy() {
+	decided := h.converter.Redundancy().Decide()
+	h.report(v1alpha1.NotRedundantCondition, decided.Outcome)
+	if !h.Policy.Spec.Suspend {
+		h.work.Add(decided.Work)
+	}
+}

@@ -64,8 +64,7 @@ func (h *Health) resample(verified bool) {
 	if latest := h.Now.Add(interval + interval/jitter); known.NextSampleTime.After(latest) {
 		known.NextSampleTime = h.nextSample(known, interval) // the interval has become shorter
 	}
-	if left := known.NextSampleTime.Sub(h.Now); left > 0 {
-		h.work.Recheck(left)
+	if !h.work.Due(known.NextSampleTime.Sub(h.Now)) {
 		return
 	}
 	h.takeSamplesAgain(known, wanted)

@@ -6,6 +6,7 @@ package migration
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
 )
@@ -36,8 +38,7 @@ func (m *Migration) recordRun(run observed.Run, storage string) {
 		return
 	}
 	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || run.Over()
-	if left := m.progressDue(last).Sub(m.Now); left > 0 && !news {
-		m.work.Recheck(left)
+	if !news && !m.work.Due(m.progressDue(last).Sub(m.Now)) {
 		return
 	}
 	next.ProgressTime = m.Second()
@@ -160,4 +161,34 @@ func (m *Migration) endRun(as v1alpha1.MigrationState) {
 	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
 		last.Message = "the migration Job failed; see its pods' logs"
 	}
+}
+
+// podDelay is how long a Job may have no pod before that is reported. The Job controller creates it
+// at once, unless admission refuses it. It reports that in events alone, which the manager does not
+// read.
+const podDelay = 15 * time.Second
+
+// troubleOf is what keeps the pod of a run from starting.
+func (m *Migration) troubleOf(run observed.Run) observed.PodTrouble {
+	job := run.Job
+	if run.Trouble.Message != "" || job == nil || job.Status.StartTime == nil || run.Suspended() ||
+		job.Status.Active+job.Status.Failed+job.Status.Succeeded > 0 {
+		return run.Trouble
+	}
+	if !m.work.Due(job.Status.StartTime.Add(podDelay).Sub(m.Now)) {
+		return observed.PodTrouble{}
+	}
+	return observed.PodTrouble{Message: fmt.Sprintf("it is not created; the events of the Job tell why: kubectl -n %s describe job %s", job.Namespace, job.Name)}
+}
+
+// troubleHints say what to do about a pod that does not start.
+var troubleHints = map[observed.PodTroubleCause]string{
+	observed.PodUnschedulable: "; nodes for it are chosen by spec.migration.workload",
+	observed.PodWithoutImage:  "; add imagePullSecrets to the pods of the manager, or to ServiceAccount ACCOUNT",
+}
+
+// explainTrouble says why the pod of the run does not start.
+func (m *Migration) explainTrouble(trouble observed.PodTrouble) string {
+	hint := strings.ReplaceAll(troubleHints[trouble.Cause], "ACCOUNT", m.Settings.Namespace+"/"+names.MigrationRights(m.Policy.Name))
+	return what(m.Status.Migration) + " once its pod starts: " + gate.Cut(trouble.Message) + hint
 }

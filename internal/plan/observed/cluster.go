@@ -76,7 +76,7 @@ type Settings struct {
 	TracingEndpoint string
 }
 
-// Cluster is the observed state for one policy. Its lists may be in any order (order.go).
+// Cluster is the observed state for one policy. Its lists may be in any order (InOrder).
 type Cluster struct {
 	Settings Settings
 	// Now is the time of the observation.

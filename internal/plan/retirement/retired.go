@@ -168,8 +168,7 @@ func (r *Retirement) unknownRequests() string {
 // find nothing.
 func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
 	name, soak := record.Version, r.soak(record.Version)
-	if left := r.Left(record.UnservedTime, soak); left > 0 {
-		r.work.Recheck(left)
+	if !r.work.Due(r.Left(record.UnservedTime, soak)) {
 		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("%s is unserved; the next step follows after %s", name, humanize.HumanDuration(soak)))
 	}
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {

@@ -137,24 +137,6 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkApply(b *testing.B) {
-	objects := read[[]map[string]any](b, objectsYAML)
-	for name, patch := range map[string]string{
-		"strategic": "{target: {kind: Deployment}, patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 3}}'}",
-		"json":      "{target: {kind: Deployment}, patch: '[{op: add, path: /spec/replicas, value: 3}]'}",
-	} {
-		patch := read[v1alpha1.Patch](b, patch)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Apply(objects, patch); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // TestConcurrently: policies are reconciled at the same time, and kustomize has a
 // schema that they share. Run it with -race.
 func TestConcurrently(t *testing.T) {
