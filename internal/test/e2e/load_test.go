@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -22,12 +23,16 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
-// load has clients that write at the old version and read at the new one.
+// load has clients that write at the old version and read at both.
 type load struct {
+	crontab scenarios.CronTab
+	// succeeded and failed are the conversions before the load.
+	succeeded, failed int
+
 	stop    context.CancelFunc
 	clients sync.WaitGroup
 	trips   atomic.Int64
-	failed  atomic.Pointer[error]
+	failure atomic.Pointer[error]
 }
 
 const (
@@ -37,22 +42,24 @@ const (
 	loadPause = 50 * time.Millisecond
 )
 
-func startLoad(ctx context.Context, crontab scenarios.CronTab) *load {
-	ctx, stop := context.WithCancel(ctx)
-	l := &load{stop: stop}
+func startLoad(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *load {
+	t.Helper()
+	l := &load{crontab: crontab}
+	l.succeeded, l.failed = countConversions(ctx, t, crontab)
+	ctx, l.stop = context.WithCancel(ctx)
 	for i := range loadClients {
 		l.clients.Go(func() {
-			if err := l.trip(ctx, crontab, crontab.Object(i)); err != nil && ctx.Err() == nil {
-				l.failed.CompareAndSwap(nil, &err)
+			if err := l.run(ctx, crontab.Object(i)); err != nil && ctx.Err() == nil {
+				l.failure.CompareAndSwap(nil, &err)
 			}
 		})
 	}
 	return l
 }
 
-// trip writes a number into an object at the old version, and reads it at the new one, repeatedly
+// run writes a number into an object at the old version, and reads it at the new one, repeatedly
 // until the context ends.
-func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unstructuredObject) error {
+func (l *load) run(ctx context.Context, object *unstructuredObject) error {
 	ticker := time.NewTicker(loadPause)
 	defer ticker.Stop()
 	for n := int64(1); ; n++ {
@@ -66,9 +73,9 @@ func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unst
 		if err := cluster.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return fmt.Errorf("write %d at %s: %w", n, at, err)
 		}
-		read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
+		read, err := fleet.Get(ctx, l.crontab.At(l.crontab.New), object.GetName())
 		if err == nil {
-			err = checkRead(read, object)
+			err = atNew(read, object)
 		}
 		if err == nil && read.Object["replicas"] != n {
 			err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)
@@ -85,10 +92,21 @@ func (l *load) check(t *testing.T) {
 	t.Helper()
 	l.stop()
 	l.clients.Wait()
-	if failed := l.failed.Load(); failed != nil {
-		t.Errorf("after %d writes and reads: %v", l.trips.Load(), *failed)
+	if failure := l.failure.Load(); failure != nil {
+		t.Errorf("after %d writes and reads: %v", l.trips.Load(), *failure)
 	}
 	t.Logf("%d objects were written and read", l.trips.Load())
+}
+
+// checkAll is check, and also fails if the API server counts a failed conversion for any client,
+// including its own caches.
+func (l *load) checkAll(t *testing.T) {
+	t.Helper()
+	l.check(t)
+	succeeded, failed := countConversions(t.Context(), t, l.crontab)
+	if t.Logf("%d conversions succeeded", succeeded-l.succeeded); succeeded == l.succeeded || failed != l.failed {
+		t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", succeeded-l.succeeded, failed-l.failed)
+	}
 }
 
 // conversionsMetric counts the calls of a CustomResourceDefinition's webhook.
@@ -114,37 +132,73 @@ func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronT
 	return succeeded, failed
 }
 
-// allConvert returns a function that checks that all conversions since the call succeeded,
-// including those for the API server's caches.
-func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (check func()) {
-	t.Helper()
-	succeeded, failed := countConversions(ctx, t, crontab)
-	return func() {
-		t.Helper()
-		since, failures := countConversions(ctx, t, crontab)
-		if t.Logf("%d conversions succeeded", since-succeeded); since == succeeded || failures != failed {
-			t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", since-succeeded, failures-failed)
+// outage has clients that read objects at both versions, and go on after failures.
+type outage struct {
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+
+	mu    sync.Mutex
+	reads []read
+}
+
+// read is the result of one request.
+type read struct {
+	began, ended time.Time
+	err          error
+}
+
+// outageClients is the number of clients that read each CronTab.
+const outageClients = 4
+
+func startOutage(ctx context.Context, crontabs []scenarios.CronTab) *outage {
+	ctx, stop := context.WithCancel(ctx)
+	o := &outage{stop: stop}
+	for _, crontab := range crontabs {
+		for range outageClients {
+			o.clients.Go(func() { o.run(ctx, crontab) })
+		}
+	}
+	return o
+}
+
+func (o *outage) run(ctx context.Context, crontab scenarios.CronTab) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := readBoth(ctx, crontab, crontab.Object(0))
+		if ctx.Err() != nil {
+			return
+		}
+		o.mu.Lock()
+		o.reads = append(o.reads, read{began, time.Now(), err})
+		o.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(loadPause):
 		}
 	}
 }
 
-// podNames are pods whose requests the check of rights ignores.
-type podNames struct {
-	mu   sync.Mutex
-	seen map[string]bool
-}
-
-// leftOut are managers whose rights were deleted before they ended.
-var leftOut = podNames{seen: map[string]bool{}}
-
-func (p *podNames) add(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.seen[name] = true
-}
-
-func (p *podNames) names() map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen
+// check stops the clients. No read may have been wrong. Some have succeeded, and some have failed,
+// before the Service had lost its endpoints: otherwise there was no outage.
+func (o *outage) check(t *testing.T, removed time.Time) {
+	t.Helper()
+	o.stop()
+	o.clients.Wait()
+	var right, failed, late int
+	for _, read := range o.reads {
+		switch {
+		case errors.Is(read.err, errWrong):
+			t.Error(read.err)
+		case read.err == nil && read.ended.Before(removed):
+			right++
+		case read.err != nil && read.began.Before(removed):
+			failed++
+		case read.err != nil:
+			late++
+		}
+	}
+	t.Logf("until the endpoints were removed, %d reads succeeded and %d failed; of those that began later, %d failed", right, failed, late)
+	if right == 0 || failed == 0 {
+		t.Error("want some that succeeded, and some that failed")
+	}
 }

@@ -53,7 +53,16 @@ func (f *Fleet) Get(ctx context.Context, resource schema.GroupVersionResource, n
 
 // List reads all objects.
 func (f *Fleet) List(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
-	list, err := f.client.Resource(resource).Namespace(Namespace).List(ctx, metav1.ListOptions{})
+	return f.list(ctx, resource, metav1.ListOptions{})
+}
+
+// ListCached returns the objects that the API server has in memory.
+func (f *Fleet) ListCached(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	return f.list(ctx, resource, metav1.ListOptions{ResourceVersion: "0"})
+}
+
+func (f *Fleet) list(ctx context.Context, resource schema.GroupVersionResource, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	list, err := f.client.Resource(resource).Namespace(Namespace).List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
