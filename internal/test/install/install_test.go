@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -202,7 +203,7 @@ components: [`+from(t, above, "components/uninstall-guard")+`, `+from(t, above, 
 	for _, kustomization := range []string{below, above} {
 		kubectl.run(t, "apply", "--server-side", "-k", kustomization)
 	}
-	var image, account, level string
+	told := map[string]string{}
 	for _, object := range kubectl.objects(t, above) {
 		text, err := object.MarshalJSON()
 		expect.NoError(t, err)
@@ -212,36 +213,20 @@ components: [`+from(t, above, "components/uninstall-guard")+`, `+from(t, above, 
 			t.Errorf("%s %s/%s still names conversion-system:\n%s", object.GetKind(), namespace, object.GetName(), text)
 		}
 		if object.GetKind() == "Deployment" {
-			containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-			image, account, level = environment(containers)
+			manager := &appsv1.Deployment{}
+			expect.NoError(t, json.Unmarshal(text, manager))
+			for _, variable := range manager.Spec.Template.Spec.Containers[0].Env {
+				told[variable.Name] = variable.Value
+			}
 		}
 	}
+	account, level := told["CONVERTER_SERVICE_ACCOUNT"], told["MIGRATION_PRIORITY_LEVEL"]
 	want := []string{"registry.example.com/operator:v1", "my-conversion-operator-converter", "my-conversion-migrations"}
-	if diff := cmp.Diff(want, []string{image, account, level}); diff != "" {
+	if diff := cmp.Diff(want, []string{told["CONVERSION_OPERATOR_IMAGE"], account, level}); diff != "" {
 		t.Errorf("what the manager is told (-want +got):\n%s", diff)
 	}
 	kubectl.run(t, "-n", "elsewhere", "get", "serviceaccount", account)
 	kubectl.run(t, "get", "prioritylevelconfiguration", level)
-}
-
-// environment returns the image and the names of two objects in the manager's environment.
-func environment(containers []any) (image, account, level string) {
-	for _, container := range containers {
-		variables, _, _ := unstructured.NestedSlice(container.(map[string]any), "env") //nolint:forcetypeassert // a container
-		for _, each := range variables {
-			variable := each.(map[string]any) //nolint:forcetypeassert // a variable
-			value, _ := variable["value"].(string)
-			switch variable["name"] {
-			case "CONVERSION_OPERATOR_IMAGE":
-				image = value
-			case "CONVERTER_SERVICE_ACCOUNT":
-				account = value
-			case "MIGRATION_PRIORITY_LEVEL":
-				level = value
-			}
-		}
-	}
-	return image, account, level
 }
 
 // TestOverlays: each overlay of config/ that depends on Kubernetes alone can be applied.
