@@ -24,7 +24,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -110,7 +109,7 @@ func (c *cluster) runPods(name string) {
 	deployment := &appsv1.Deployment{}
 	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
 		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, deployment)
-		return err == nil, c.condition(v1alpha1.CertificatesReadyCondition).Message
+		return err == nil, c.certificates().Message
 	})
 	replicas := *deployment.Spec.Replicas
 	for i := range replicas {
@@ -120,38 +119,13 @@ func (c *cluster) runPods(name string) {
 	testenv.RolledOut(c.T, c.Client, deployment, replicas)
 }
 
-func crd(name string) *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	read(`
-metadata: {name: `+name+`}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList}
-  versions:
-  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}`, crd)
-	return crd
-}
-
-func policy(name string) *v1alpha1.ConversionPolicy {
-	policy := &v1alpha1.ConversionPolicy{}
-	read(`
-metadata: {name: `+name+`}
-spec:
-  migration: {mode: OnTrigger}
-  verification: {samples: 0, apiServers: None} # nothing runs pods here
-  converter:
-    declarative:
-      hub: v1
-      spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]`, policy)
-	return policy
-}
-
-func read(manifest string, into client.Object) {
-	if err := yaml.UnmarshalStrict([]byte(manifest), into); err != nil {
-		panic(err)
-	}
+// createFrom creates the object in a file.
+func (c *cluster) createFrom(file string, into client.Object) {
+	c.Helper()
+	text, err := os.ReadFile(file)
+	expect.NoError(c.T, err)
+	expect.NoError(c.T, yaml.UnmarshalStrict(text, into))
+	c.create(into)
 }
 
 func (c *cluster) crd() *apiextensionsv1.CustomResourceDefinition {
