@@ -54,16 +54,20 @@ func TestLeaving(t *testing.T) {
 	checkNothingIsLeft(ctx, t, crontab)
 }
 
-// abandon plays what to do if a deletion is blocked, and installs the operator again. No read fails.
+// abandon plays what to do if a deletion is blocked. Without an operator, pods convert, also one that replaces
+// another. The operator is installed again, and adopts the pods. No read fails.
 func abandon(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	before, generation := uids(converters(ctx, t, crontab)), getCRD(ctx, t, crontab).Generation
+	generation := getCRD(ctx, t, crontab).Generation
 	load := startLoad(ctx, t, crontab)
 	player := newPlayer(t, t.TempDir())
 	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD())
 	play(t, player, "blocked")
 	waitManagers(ctx, t, 0)
 	expect.NoError(t, readAll(ctx, crontab))
+	expect.NoError(t, cluster.Delete(ctx, &converters(ctx, t, crontab)[0]))
+	waitConverters(ctx, t, crontab) // another pod starts without a manager
+	before := uids(converters(ctx, t, crontab))
 
 	reinstall(ctx, t)
 	applySample(ctx, t, crontab, crontab.Policy)
