@@ -6,6 +6,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -153,7 +154,7 @@ func (p *Play) followMigration(ctx context.Context) {
 		"MIGRATED:.status.migration.progress,STORED:.status.crd.storedVersions"
 	words := []string{"kubectl", "get", p.policy(), "-o", columns}
 	p.print("$ %s --watch", quote(words))
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("the migration did not succeed in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("the migration did not succeed in time"))
 	defer cancel()
 	var told []string
 	for p.failed == nil {
