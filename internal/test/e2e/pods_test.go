@@ -69,7 +69,7 @@ func serves(pod *corev1.Pod) bool {
 	return false
 }
 
-// waitPods waits until there are so many pods, all of them ready.
+// waitPods waits until there is that number of pods, all of them ready.
 func waitPods(t *testing.T, count int, list func() []corev1.Pod) {
 	t.Helper()
 	expect.Eventually(t, fmt.Sprintf("%d pods are ready, and no other is left", count), func() (bool, string) {
