@@ -177,8 +177,12 @@ func TestMistakes(t *testing.T) {
 	release.Only(t, "TestDrift", "TestGuard", "TestDiscarding")
 	t.Parallel()
 	ctx := t.Context()
-	crontab := converting(ctx, t, "mistakes.example.com", storesOld)
+	crontab := inGroup(t, "mistakes.example.com")
+	applySample(ctx, t, crontab, crontab.Policy)
 	change(ctx, t, crontab, `{"spec":{"converter":{"declarative":{"overflow":"Drop"}}}}`)
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
 	drop := func(ctx context.Context) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			crd := getCRD(ctx, t, crontab)
