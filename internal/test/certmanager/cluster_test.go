@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/plan/names"
@@ -102,38 +102,30 @@ func (c *cluster) storedRulesets(ctx context.Context) (hashes []string, err erro
 	return hashes, err
 }
 
-func crd(name string) *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	read(`
-metadata: {name: `+name+`}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList}
-  versions:
-  - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}`, crd)
-	return crd
-}
-
-func policy(name string) *v1alpha1.ConversionPolicy {
-	policy := &v1alpha1.ConversionPolicy{}
-	read(`
-metadata: {name: `+name+`}
-spec:
-  migration: {mode: OnTrigger}
-  verification: {samples: 0, apiServers: None} # nothing runs pods here
-  converter:
-    declarative:
-      hub: v1
-      spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]`, policy)
-	return policy
-}
-
-func read(manifest string, into client.Object) {
-	if err := yaml.UnmarshalStrict([]byte(manifest), into); err != nil {
-		panic(err)
+// runPods acts as kubelet: it starts ready pods of the Deployment of that name, and adds them to the
+// Service.
+func (c *cluster) runPods(name string) {
+	c.Helper()
+	deployment := &appsv1.Deployment{}
+	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
+		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, deployment)
+		return err == nil, c.certificates().Message
+	})
+	replicas := *deployment.Spec.Replicas
+	for i := range replicas {
+		testenv.RunPod(c.T, c.Client, deployment, testenv.Pod{Name: deployment.Name + "-" + string('a'+i), IP: "10.1.2.3", Node: "node"})
 	}
+	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
+	testenv.RolledOut(c.T, c.Client, deployment, replicas)
+}
+
+// createFrom creates the object in a file.
+func (c *cluster) createFrom(file string, into client.Object) {
+	c.Helper()
+	text, err := os.ReadFile(file)
+	expect.NoError(c.T, err)
+	expect.NoError(c.T, yaml.UnmarshalStrict(text, into))
+	c.create(into)
 }
 
 func (c *cluster) crd() *apiextensionsv1.CustomResourceDefinition {

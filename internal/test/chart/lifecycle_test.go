@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -204,17 +203,16 @@ func (c *cluster) runHooks(t *testing.T) (end func()) {
 }
 
 func (c *cluster) runJob(ctx context.Context, job *batchv1.Job) error {
-	now := metav1.NewTime(time.Now())
+	now := metav1.Now()
+	job.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1}
 	conditions := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
-	status := batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1}
 	if c.runPod(ctx, job.Spec.Template.Spec) != nil {
+		job.Status = batchv1.JobStatus{StartTime: &now, Failed: 1}
 		conditions = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
-		status = batchv1.JobStatus{StartTime: &now, Failed: 1}
 	}
 	for _, each := range conditions {
-		status.Conditions = append(status.Conditions, batchv1.JobCondition{Type: each, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test"})
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: each, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test"})
 	}
-	job.Status = status
 	return c.Client.Status().Update(ctx, job)
 }
 
@@ -228,7 +226,7 @@ func (c *cluster) runPod(ctx context.Context, pod corev1.PodSpec) error {
 }
 
 // users need the operator, except the last. No manager runs here, which would add finalizers.
-const users = `
+var users = `
 apiVersion: conversion-operator.io/v1alpha1
 kind: ConversionPolicy
 metadata: {name: crontabs.example.com}
@@ -238,30 +236,23 @@ apiVersion: conversion-operator.io/v1alpha1
 kind: ConverterFleet
 metadata: {name: shared}
 ---
-apiVersion: apiextensions.k8s.io/v1
+` + convertsIn("abandoned", "elsewhere") + "\n---\n" + convertsIn("others", "another")
+
+// convertsIn is a CustomResourceDefinition that converts through a Service in a namespace.
+func convertsIn(plural, namespace string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: abandoned.example.com}
+metadata: {name: ` + plural + `.example.com}
 spec:
   group: example.com
   scope: Cluster
-  names: {plural: abandoned, kind: Abandoned}
+  names: {plural: ` + plural + `, kind: ` + strings.ToUpper(plural[:1]) + plural[1:] + `}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
   conversion:
     strategy: Webhook
-    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: elsewhere, name: converter}}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: others.example.com}
-spec:
-  group: example.com
-  scope: Cluster
-  names: {plural: others, kind: Other}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
-  conversion:
-    strategy: Webhook
-    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: another, name: converter}}}
+    webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: ` + namespace + `, name: converter}}}
 `
+}
 
 // TestUninstallIsRefused: while something needs the operator, helm uninstall fails, and changes nothing.
 // A rollback to the same revision makes the release usable again. Without hooks, policies stay.

@@ -31,11 +31,12 @@ import (
 
 // everything has the values of all components except granted-rights and single-replica, which remove
 // objects.
-func everything() values {
+func everything(t *testing.T) values {
+	t.Helper()
 	with := values{}
-	for component, value := range componentValues {
+	for _, component := range namesIn(t, "components") {
 		if component != "granted-rights" && component != "single-replica" {
-			maps.Copy(with, value)
+			maps.Copy(with, valuesOf(component))
 		}
 	}
 	return with
@@ -45,7 +46,7 @@ func everything() values {
 func TestLint(t *testing.T) {
 	lint := action.NewLint()
 	lint.Strict = true
-	for _, with := range []values{nil, everything()} {
+	for _, with := range []values{nil, everything(t)} {
 		result := lint.Run([]string{folder}, with)
 		for _, message := range result.Messages {
 			if !strings.Contains(message.Err.Error(), "icon is recommended") {
@@ -108,7 +109,7 @@ func checkDescribed(t *testing.T, path string, schema map[string]any, value any)
 // TestElsewhere: in another namespace, everything is the same, except for its name.
 func TestElsewhere(t *testing.T) {
 	texts := func(namespace string) string {
-		rendered, err := render(namespace, everything(), optionalKinds...)
+		rendered, err := render(namespace, everything(t), optionalKinds...)
 		expect.NoError(t, err)
 		result := rendered.Manifest + rendered.Info.Notes
 		for _, hook := range rendered.Hooks {
@@ -143,9 +144,10 @@ func hookPods(t *testing.T, of *release.Release) (test, check corev1.PodSpec) {
 	return test, check
 }
 
-// TestPods: values for pods reach the manager, the pods of hooks, and converter pods, whose account
-// has the credentials of the registry.
-func TestPods(t *testing.T) {
+// TestValues: values for pods reach the manager, the pods of hooks, and converter pods, whose account
+// has the credentials of the registry. Every object has the labels, and any account of Prometheus can be
+// admitted.
+func TestValues(t *testing.T) {
 	const repository, digest = "registry.example.com/operator", "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	rendered, err := render("elsewhere", values{
 		"image":             values{"repository": repository, "digest": digest, "pullSecrets": []any{values{"name": "registry"}}},
@@ -157,6 +159,7 @@ func TestPods(t *testing.T) {
 		"priorityClassName": "high",
 		"extraArgs":         []any{"--propagation-delay=5m"},
 		"commonLabels":      values{"team": "platform"},
+		"prometheus":        values{"enabled": true, "serviceAccount": values{"name": "stack", "namespace": "metrics"}},
 	})
 	expect.NoError(t, err)
 	all := decode(t, rendered.Manifest)
@@ -180,6 +183,12 @@ func TestPods(t *testing.T) {
 	account := convert[corev1.ServiceAccount](t, all["ServiceAccount elsewhere conversion-operator-converter"])
 	if diff := cmp.Diff(secrets, account.ImagePullSecrets); diff != "" {
 		t.Errorf("secrets of converter pods (-want +got):\n%s", diff)
+	}
+	for _, name := range []string{"ClusterRoleBinding  conversion-operator-scrape", "RoleBinding elsewhere conversion-operator-scrape"} {
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "stack", Namespace: "metrics"}}
+		if diff := cmp.Diff(want, convert[rbacv1.RoleBinding](t, all[name]).Subjects); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 	for name, object := range all {
 		if labels := object.GetLabels(); labels["team"] != "platform" || labels["app.kubernetes.io/instance"] != "operator" {
@@ -214,20 +223,9 @@ func TestOptionalObjects(t *testing.T) {
 	}
 }
 
-// TestPrometheusAccount: any account of Prometheus can be admitted.
-func TestPrometheusAccount(t *testing.T) {
-	all := helm(t, values{"prometheus": values{"enabled": true, "serviceAccount": values{"name": "stack", "namespace": "metrics"}}})
-	for _, name := range []string{"ClusterRoleBinding  conversion-operator-scrape", "RoleBinding conversion-system conversion-operator-scrape"} {
-		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "stack", Namespace: "metrics"}}
-		if diff := cmp.Diff(want, convert[rbacv1.RoleBinding](t, all[name]).Subjects); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 // TestReleaseFits: Helm stores a release in one Secret, which may have 1 MiB.
 func TestReleaseFits(t *testing.T) {
-	rendered, err := render("elsewhere", everything(), optionalKinds...)
+	rendered, err := render("elsewhere", everything(t), optionalKinds...)
 	expect.NoError(t, err)
 	var compressed bytes.Buffer
 	zip := gzip.NewWriter(&compressed)

@@ -4,7 +4,6 @@
 package components
 
 import (
-	"path/filepath"
 	"testing"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -12,16 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMetricsCertificate: managers serve cert-manager's certificate, for the name that Prometheus
 // verifies, whatever the name and namespace of the Service are.
 func TestMetricsCertificate(t *testing.T) {
-	folder, err := filepath.Abs(filepath.Join(config, "default"))
-	expect.NoError(t, err)
-	renamed := kustomization(t, folder, "namespace: platform\nnamePrefix: my-\n", "cert-manager", "prometheus")
+	renamed := kustomization(t, absolute(t, "default"), "namespace: platform\nnamePrefix: my-\n", "cert-manager", "prometheus")
 	cases := map[string]struct {
 		objects           built
 		prefix, namespace string

@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -26,6 +26,35 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
+// TestConverterImage: a converter written with controller-runtime converts and migrates, in pods
+// with the operator's certificates. Two bad versions, one that cannot be pulled and one for another
+// group, do not replace it, and its pods can be changed while objects are read. A pod that no longer
+// converts, although it is ready, is evicted.
+func TestConverterImage(t *testing.T) {
+	release.Only(t, "TestImage", "TestPodConvertsWrongly")
+	ctx := t.Context()
+	run(ctx, t, "kubectl", "-n", system, "patch", manager, "--type=json", "-p",
+		`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--proof-lifetime=3s"}]`)
+	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
+	waitRolledOut(ctx, t)
+	crontab := inGroup(t, "image.example.com")
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	expect.NoError(t, cluster.Create(ctx, imagePolicy(t, crontab)))
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
+	expect.NoError(t, readAll(ctx, crontab))
+
+	load := startLoad(ctx, t, crontab)
+	changeImages(ctx, t, crontab)
+	waitConverters(ctx, t, crontab)
+	load.check(t)
+	breakPod(ctx, t, crontab)
+
+	applySample(ctx, t, crontab, crontab.CRDStorage)
+	waitMessage(ctx, t, crontab, v1alpha1.StorageMigratedCondition, v1alpha1.ReasonMigrated, "")
+	expect.NoError(t, readAll(ctx, crontab))
+}
+
 // imagePolicy returns the sample policy for the CronTab's group, with the image that was built for
 // the tests.
 func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPolicy {
@@ -34,7 +63,7 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 	expect.NoError(t, err)
 	image := os.Getenv("E2E_CONVERTER_IMAGE")
 	if image == "" {
-		t.Fatal("E2E_CONVERTER_IMAGE is not set: run make test-e2e")
+		t.Fatal("E2E_CONVERTER_IMAGE is not set: run make test-e2e-release")
 	}
 	changed := strings.NewReplacer("crontabs.example.com", crontab.CRD(), "--group=example.com", "--group="+crontab.Group,
 		"localhost/crontab-converter:dev", image).Replace(string(text))
@@ -43,93 +72,80 @@ func imagePolicy(t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPo
 	return policy
 }
 
-// TestConverterImage: a converter written with controller-runtime converts and migrates, in pods
-// with the operator's certificates. Two bad versions, one that cannot be pulled and one for another
-// group, do not replace it, and its pods can be changed while objects are read.
-func TestConverterImage(t *testing.T) {
-	release.Only(t, "TestRotationOfOwnConverters", "TestOwnConverterStories")
-	t.Parallel()
-	ctx := t.Context()
-	crontab := inGroup(t, "image.example.com")
-	applySample(ctx, t, crontab, crontab.CRDBoth)
-	policy := imagePolicy(t, crontab)
-	expect.NoError(t, cluster.Create(ctx, policy))
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), 20, crontab.Object))
-	checkConverted(ctx, t, crontab, 20)
-
-	reader := fleet.Read(ctx, crontab.At(crontab.New), "job-0001", func(object *unstructuredObject) error {
-		if host, _, _ := unstructured.NestedString(object.Object, "host"); host != "worker-1.example.com" {
-			return fmt.Errorf("host is %q", host)
-		}
-		return nil
-	})
-	changeImages(ctx, t, crontab)
-	if reads, err := reader.Stop(); err != nil {
-		t.Errorf("after %d reads: %v", reads, err)
-	}
-	expect.Eventually(t, "only the pods of the last image are left", func() (bool, string) {
-		left := pods(ctx, t, client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: names.Child(crontab.CRD())})
-		return len(left) == 2, fmt.Sprintf("%d pods", len(left))
-	})
-
-	applySample(ctx, t, crontab, crontab.CRDStorage)
-	expect.Eventually(t, "everything is migrated", func() (bool, string) {
-		migrated := apimeta.FindStatusCondition(getPolicy(ctx, t, crontab.CRD()).Status.Conditions, v1alpha1.StorageMigratedCondition)
-		return migrated != nil && migrated.Reason == v1alpha1.ReasonMigrated, migrated.String()
-	})
-	checkConverted(ctx, t, crontab, 20)
-}
-
 // changeImages tries two bad images, and returns to the good one with a changed pod template.
 func changeImages(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	setImage(ctx, t, crontab, "localhost/there-is-none:1")
-	waitMessage(ctx, t, crontab.CRD(), v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "the image localhost/there-is-none:1 cannot be pulled")
-
-	setImage(ctx, t, crontab, os.Getenv("E2E_CONVERTER_IMAGE"))
-	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=another.example.com"]}}}}`)
-	waitMessage(ctx, t, crontab.CRD(), v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "still uses the previous image")
-
-	change(ctx, t, crontab, `{"spec":{"converter":{"image":{"args":["--group=`+crontab.Group+`"],"env":[{"name":"GOGC","value":"50"}]}}}}`)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-}
-
-// checkConverted reads all objects in the new version.
-func checkConverted(ctx context.Context, t *testing.T, crontab scenarios.CronTab, want int) {
-	t.Helper()
-	items, err := fleet.List(ctx, crontab.At(crontab.New))
-	if err != nil || len(items) != want {
-		t.Fatalf("%d objects are readable, want %d: %v", len(items), want, err)
+	setImage := func(fields string) {
+		change(ctx, t, crontab, `{"spec":{"converter":{"image":{`+fields+`}}}}`)
 	}
-	for i := range items {
-		host, _, _ := unstructured.NestedString(items[i].Object, "host")
-		port, _, _ := unstructured.NestedString(items[i].Object, "port")
-		if !strings.HasPrefix(host, "worker-") || port == "" {
-			t.Errorf("%s has host %q and port %q", items[i].GetName(), host, port)
-		}
+	setImage(`"reference":"localhost/there-is-none:1"`)
+	waitMessage(ctx, t, crontab, v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, "the image localhost/there-is-none:1 cannot be pulled")
+	setImage(fmt.Sprintf(`"reference":%q,"args":["--group=another.example.com"]`, os.Getenv("E2E_CONVERTER_IMAGE")))
+	waitMessage(ctx, t, crontab, v1alpha1.ConversionVerifiedCondition, "CanaryFailed", "still uses the previous image")
+	setImage(fmt.Sprintf(`"args":["--group=%s"],"env":[{"name":"GOGC","value":"50"}]`, crontab.Group))
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+}
+
+// breakPod suspends the process in one of two verified pods. The pod stays ready, because its port
+// accepts connections. The next probe fails, the pod is evicted, and another one replaces it. The
+// CustomResourceDefinition is not written.
+func breakPod(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
+	t.Helper()
+	generation := getCRD(ctx, t, crontab).Generation
+	victim := converters(ctx, t, crontab)[0]
+	if send(ctx, t, &victim, "--group="+crontab.Group, syscall.SIGSTOP) != 0 {
+		waitEvent(ctx, t, crontab, v1alpha1.ReasonPodEvicted)
+	}
+	waitGone(ctx, t, &victim)
+	waitConverters(ctx, t, crontab)
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	readsUntilRight(ctx, t, crontab)
+	if got := getCRD(ctx, t, crontab).Generation; got != generation {
+		t.Errorf("the CustomResourceDefinition was written %d times", got-generation)
 	}
 }
 
-func setImage(ctx context.Context, t *testing.T, crontab scenarios.CronTab, image string) {
-	t.Helper()
-	change(ctx, t, crontab, fmt.Sprintf(`{"spec":{"converter":{"image":{"reference":%q}}}}`, image))
-}
-
-func change(ctx context.Context, t *testing.T, crontab scenarios.CronTab, patch string) {
-	t.Helper()
-	policy := getPolicy(ctx, t, crontab.CRD())
-	expect.NoError(t, cluster.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(patch))))
-}
-
-// waitMessage waits until a condition has a reason, and a text in its message.
-func waitMessage(ctx context.Context, t *testing.T, name, condition, reason, text string) {
-	t.Helper()
-	expect.Eventually(t, condition+" is "+reason, func() (bool, string) {
-		found := apimeta.FindStatusCondition(getPolicy(ctx, t, name).Status.Conditions, condition)
-		if found == nil {
-			return false, "no condition"
-		}
-		return found.Reason == reason && strings.Contains(found.Message, text), found.Reason + ": " + found.Message
+// TestExternalConverter: a converter that users run, in a namespace of their own, serves the
+// certificate that the operator issued. The operator deploys nothing.
+func TestExternalConverter(t *testing.T) {
+	release.Only(t, "TestForeignService", "TestURL")
+	t.Parallel()
+	ctx := t.Context()
+	crontab := inGroup(t, "theirs.example.com")
+	run(ctx, t, "kubectl", "create", "namespace", "theirs")
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}
+	policy.Spec.Converter.Service = &v1alpha1.ServiceConverter{Namespace: "theirs", Name: "webhook"}
+	expect.NoError(t, cluster.Create(ctx, policy))
+	issued := &corev1.Secret{}
+	expect.Success(t, "the certificate is issued", func(ctx context.Context) error {
+		return cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.ExternalCertificateSecret(crontab.CRD())}, issued)
 	})
+	copied := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "theirs", Name: "webhook-tls"}, Type: issued.Type, Data: issued.Data}
+	expect.NoError(t, cluster.Create(ctx, copied))
+	file := filepath.Join(t.TempDir(), "theirs.yaml")
+	expect.NoError(t, os.WriteFile(file, fmt.Appendf(nil, theirs, os.Getenv("E2E_CONVERTER_IMAGE"), crontab.Group), 0o600))
+	run(ctx, t, "kubectl", "-n", "theirs", "apply", "-f", file)
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
+	expect.NoError(t, readAll(ctx, crontab))
+	if ours := converters(ctx, t, crontab); len(ours) > 0 {
+		t.Errorf("the operator runs %d converter pods", len(ours))
+	}
 }
+
+// theirs are a Service and a pod of an image, for a group.
+const theirs = `
+apiVersion: v1
+kind: Service
+metadata: {name: webhook}
+spec: {selector: {app: webhook}, ports: [{port: 443, targetPort: 9443}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: webhook, labels: {app: webhook}}
+spec:
+  containers:
+  - {name: webhook, image: %q, args: [--group=%s], volumeMounts: [{name: tls, mountPath: /tmp/k8s-webhook-server/serving-certs}]}
+  volumes: [{name: tls, secret: {secretName: webhook-tls}}]
+`

@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,73 +19,67 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
+// loadClients is the number of clients of a load. Each has its own object, and so knows what to read.
+const loadClients = 2
+
 // load has clients that write at the old version and read at the new one.
 type load struct {
-	stop    context.CancelFunc
-	clients sync.WaitGroup
-	trips   atomic.Int64
-	failed  atomic.Pointer[error]
+	crontab scenarios.CronTab
+	// succeeded and failed are the conversions before the load.
+	succeeded, failed int
+	clients           []*scenarios.Client
 }
 
-const (
-	// loadClients is the number of clients. Each has its own object, and so knows what to read.
-	loadClients = 2
-	// loadPause is the time between two round trips of a client.
-	loadPause = 50 * time.Millisecond
-)
-
-func startLoad(ctx context.Context, crontab scenarios.CronTab) *load {
-	ctx, stop := context.WithCancel(ctx)
-	l := &load{stop: stop}
+func startLoad(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *load {
+	t.Helper()
+	l := &load{crontab: crontab}
+	l.succeeded, l.failed = countConversions(ctx, t, crontab)
 	for i := range loadClients {
-		l.clients.Go(func() {
-			if err := l.trip(ctx, crontab, crontab.Object(i)); err != nil && ctx.Err() == nil {
-				l.failed.CompareAndSwap(nil, &err)
-			}
-		})
+		var n int64
+		l.clients = append(l.clients, scenarios.Repeat(ctx, func(ctx context.Context) error {
+			n++
+			return roundTrip(ctx, crontab, crontab.Object(i), n)
+		}))
 	}
 	return l
 }
 
-// trip writes a number into an object at the old version, and reads it at the new one, repeatedly
-// until the context ends.
-func (l *load) trip(ctx context.Context, crontab scenarios.CronTab, object *unstructuredObject) error {
-	ticker := time.NewTicker(loadPause)
-	defer ticker.Stop()
-	for n := int64(1); ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		at := time.Now().Format(time.RFC3339Nano)
-		patch := fmt.Appendf(nil, `{"replicas":%d}`, n)
-		if err := cluster.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
-			return fmt.Errorf("write %d at %s: %w", n, at, err)
-		}
-		read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
-		if err == nil {
-			err = checkRead(read, object)
-		}
-		if err == nil && read.Object["replicas"] != n {
-			err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)
-		}
-		if err != nil {
-			return fmt.Errorf("read %d at %s: %w", n, at, err)
-		}
-		l.trips.Add(1)
+// roundTrip writes a number into an object at the old version, and reads it at the new one.
+func roundTrip(ctx context.Context, crontab scenarios.CronTab, object *unstructuredObject, n int64) error {
+	patch := fmt.Appendf(nil, `{"replicas":%d}`, n)
+	if err := cluster.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("write %d: %w", n, err)
 	}
+	read, err := fleet.Get(ctx, crontab.At(crontab.New), object.GetName())
+	if err == nil {
+		err = atNew(read, object)
+	}
+	if err == nil && read.Object["replicas"] != n {
+		err = fmt.Errorf("replicas is %v, and was written as %d", read.Object["replicas"], n)
+	}
+	return err
 }
 
 // check stops the load, and fails the test if a request failed.
 func (l *load) check(t *testing.T) {
 	t.Helper()
-	l.stop()
-	l.clients.Wait()
-	if failed := l.failed.Load(); failed != nil {
-		t.Errorf("after %d writes and reads: %v", l.trips.Load(), *failed)
+	for _, client := range l.clients {
+		trips, err := client.Stop()
+		if t.Logf("%d writes and reads", trips); err != nil || trips == 0 {
+			t.Errorf("after %d writes and reads: %v", trips, err)
+		}
 	}
-	t.Logf("%d objects were written and read", l.trips.Load())
+}
+
+// checkAll is check, and also fails if the API server counts a failed conversion for any client,
+// including its own caches.
+func (l *load) checkAll(t *testing.T) {
+	t.Helper()
+	l.check(t)
+	succeeded, failed := countConversions(t.Context(), t, l.crontab)
+	if t.Logf("%d conversions succeeded", succeeded-l.succeeded); succeeded == l.succeeded || failed != l.failed {
+		t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", succeeded-l.succeeded, failed-l.failed)
+	}
 }
 
 // conversionsMetric counts the calls of a CustomResourceDefinition's webhook.
@@ -112,39 +103,4 @@ func countConversions(ctx context.Context, t *testing.T, crontab scenarios.CronT
 		}
 	}
 	return succeeded, failed
-}
-
-// allConvert returns a function that checks that all conversions since the call succeeded,
-// including those for the API server's caches.
-func allConvert(ctx context.Context, t *testing.T, crontab scenarios.CronTab) (check func()) {
-	t.Helper()
-	succeeded, failed := countConversions(ctx, t, crontab)
-	return func() {
-		t.Helper()
-		since, failures := countConversions(ctx, t, crontab)
-		if t.Logf("%d conversions succeeded", since-succeeded); since == succeeded || failures != failed {
-			t.Errorf("the API server counts %d conversions that succeeded and %d that failed, want some and none", since-succeeded, failures-failed)
-		}
-	}
-}
-
-// podNames are pods whose requests the check of rights ignores.
-type podNames struct {
-	mu   sync.Mutex
-	seen map[string]bool
-}
-
-// leftOut are managers whose rights were deleted before they ended.
-var leftOut = podNames{seen: map[string]bool{}}
-
-func (p *podNames) add(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.seen[name] = true
-}
-
-func (p *podNames) names() map[string]bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen
 }

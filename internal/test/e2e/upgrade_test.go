@@ -6,16 +6,20 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -27,55 +31,53 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
+// many is the number of objects of TestUpgrade.
+const many = 1000
+
 // TestUpgrade installs another image and then the first one again, as documented, each time
-// during a migration of 1,000 objects, and then the leader dies. Meanwhile objects are written at
-// one version and read at the other: no conversion fails, the migrations continue, and nothing is
-// done twice. Both images have the same binary. The test is not parallel, because other tests need
-// the first image.
+// during a migration of 1,000 objects, and then the leader and the pod of the migration die. Meanwhile
+// objects are written at one version and read at the other: no conversion fails, the migrations continue,
+// and nothing is done twice. Both images have the same binary. The test is not parallel, because other
+// tests need the first image.
 func TestUpgrade(t *testing.T) {
-	release.Only(t, "TestPreviousManager")
+	release.Only(t, "TestPreviousManager", "TestIntegration", "TestDowngrade")
 	ctx := t.Context()
-	player, before, now := installations(t)
-	crontab := inGroup(t, "upgrade.example.com")
-	prepareFleet(ctx, t, crontab)
-	waitForgotten(ctx, t, crontab)
-	all := allConvert(ctx, t, crontab)
-	load := startLoad(ctx, crontab)
-
-	run := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
-	change := install(ctx, t, player, crontab, "downgrading", before)
-	finishMigration(ctx, t, crontab, run, change)
-	change.check(ctx, t, crontab)
-
-	run = startSlowMigration(ctx, t, crontab, crontab.CRDBoth, crontab.Old)
-	change = install(ctx, t, player, crontab, "upgrading", now)
-	failOver(ctx, t)
-	finishMigration(ctx, t, crontab, run, change)
-	change.check(ctx, t, crontab)
-
-	load.check(t)
-	all()
-}
-
-// waitForgotten waits until no converter serves the previous ruleset without the new version. As
-// long as spec.conversion named that, an API server tried to fill its cache of the new version, and
-// continued for a second or two after the change: failures that it counts, and that no client sees.
-func waitForgotten(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
-	t.Helper()
-	storeOnly(ctx, t, crontab, getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision)
-}
-
-// installations returns the folder of a kustomization of each image, as documented, and both images.
-func installations(t *testing.T) (player *docs.Player, before, now string) {
-	t.Helper()
-	before, now = os.Getenv("E2E_UPGRADE_IMAGE"), os.Getenv("E2E_IMAGE")
-	if before == "" || now == "" {
-		t.Fatal("E2E_UPGRADE_IMAGE or E2E_IMAGE is not set: run make test-e2e-release")
+	before, now := os.Getenv("E2E_UPGRADE_IMAGE"), os.Getenv("E2E_IMAGE")
+	if before == "" {
+		t.Fatal("E2E_UPGRADE_IMAGE is not set: run make test-e2e-release")
 	}
-	folder := t.TempDir()
-	kustomize(t, filepath.Join(folder, "before"), before)
-	kustomize(t, filepath.Join(folder, "now"), now)
-	return &docs.Player{Folder: folder, Out: t.Output()}, before, now
+	player := &docs.Player{Folder: t.TempDir(), Out: t.Output()}
+	kustomize(t, filepath.Join(player.Folder, "before"), before)
+	kustomize(t, filepath.Join(player.Folder, "now"), now)
+	crontab := inGroup(t, "upgrade.example.com")
+	applySample(ctx, t, crontab, crontab.Policy)
+	applySample(ctx, t, crontab, crontab.CRDBefore)
+	waitReady(ctx, t, crontab, v1alpha1.ReasonWaitingForVersion)
+	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), many, crontab.Object))
+	applySample(ctx, t, crontab, crontab.CRDBoth)
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	// As long as spec.conversion named the previous ruleset, without the new version, an API server tried to
+	// fill its cache of the new version, and continued for a second or two after the change: failures that it
+	// counts, and that no client sees.
+	waitStored(ctx, t, crontab, getPolicy(ctx, t, crontab).Status.Converter.Revision)
+	load := startLoad(ctx, t, crontab)
+
+	began := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
+	change := install(ctx, t, player, crontab, "downgrading", before)
+	finishMigration(ctx, t, crontab, began, change)
+	change.check(ctx, t, crontab)
+	checkStored(ctx, t, crontab, many)
+
+	began = startSlowMigration(ctx, t, crontab, crontab.CRDBoth, crontab.Old)
+	change = install(ctx, t, player, crontab, "upgrading", now)
+	kill(ctx, t, ofPolicy(ctx, t, crontab, names.MigrationComponent))
+	failOver(ctx, t)
+	finishMigration(ctx, t, crontab, began, change)
+	change.check(ctx, t, crontab)
+	load.checkAll(t)
+	for i := range many {
+		expect.NoError(t, readBoth(ctx, crontab, crontab.Object(i)))
+	}
 }
 
 // kustomize writes a kustomization of config/default with an image and components, and with the short
@@ -90,6 +92,7 @@ func kustomize(t *testing.T, folder, image string, components ...string) {
 	for i, name := range components {
 		components[i] = to(filepath.Join("config/components", name))
 	}
+	image = cmp.Or(image, "localhost/conversion-operator:dev")
 	at := strings.LastIndex(image, ":")
 	text := fmt.Sprintf(`resources: [%s]
 components: [%s]
@@ -115,8 +118,8 @@ type imageChange struct {
 func install(ctx context.Context, t *testing.T, player *docs.Player, crontab scenarios.CronTab, scene, image string) imageChange {
 	t.Helper()
 	change := imageChange{
-		image: image, ruleset: getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision,
-		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab.CRD()).Generation,
+		image: image, ruleset: getPolicy(ctx, t, crontab).Status.Converter.Revision,
+		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab).Generation,
 	}
 	play(t, player, scene)
 	expect.Eventually(t, "a manager of "+image+" leads", func() (bool, string) {
@@ -133,13 +136,13 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 // check counts the writes of both managers: one of the Deployment, for the new image.
 func (c imageChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	if hash := getPolicy(ctx, t, crontab.CRD()).Status.Converter.Revision; hash != c.ruleset {
+	if hash := getPolicy(ctx, t, crontab).Status.Converter.Revision; hash != c.ruleset {
 		t.Errorf("the ruleset is %s, and was %s before %s", hash, c.ruleset, c.image)
 	}
 	if got := converterDeployment(ctx, t, crontab).Generation - c.deployment; got != 1 {
 		t.Errorf("the converter's Deployment was changed %d times for %s, want once", got, c.image)
 	}
-	if got := getCRD(ctx, t, crontab.CRD()).Generation - c.crd; got != 0 {
+	if got := getCRD(ctx, t, crontab).Generation - c.crd; got != 0 {
 		t.Errorf("the CustomResourceDefinition was changed %d times for %s, want never", got, c.image)
 	}
 }
@@ -159,7 +162,7 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.Cro
 	applySample(ctx, t, crontab, file)
 	var record contract.Record
 	expect.Eventually(t, "a migration to "+storage+" has begun", func() (bool, string) {
-		last := getPolicy(ctx, t, crontab.CRD()).Status.Migration
+		last := getPolicy(ctx, t, crontab).Status.Migration
 		if last == nil || last.StorageVersion != storage {
 			return false, "no migration"
 		}
@@ -170,17 +173,16 @@ func startSlowMigration(ctx context.Context, t *testing.T, crontab scenarios.Cro
 }
 
 // getRecord reads the record of a run; the zero Record if there is none yet.
-func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) contract.Record {
+func getRecord(ctx context.Context, t *testing.T, crontab scenarios.CronTab, run string) (record contract.Record) {
 	t.Helper()
 	configMap := &corev1.ConfigMap{}
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Run(crontab.CRD(), run)}, configMap)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
+	expect.NoError(t, client.IgnoreNotFound(err))
+	if text, found := configMap.Data[contract.RecordKey]; found {
+		record, err = contract.ParseRecord([]byte(text))
+		expect.NoError(t, err)
 	}
-	if record := recordIn(t, configMap); record != nil {
-		return *record
-	}
-	return contract.Record{}
+	return record
 }
 
 // finishMigration removes the limit of a migration, and compares its end with its beginning, before
@@ -191,19 +193,49 @@ func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 		t.Fatalf("the migration was over before %s was installed", installed.image)
 	}
 	change(ctx, t, crontab, `{"spec":{"migration":{"maxWritesPerSecond":null}}}`)
-	waitReady(ctx, t, crontab.CRD(), v1alpha1.ReasonSucceeded)
-	ended := getPolicy(ctx, t, crontab.CRD()).Status.Migration
+	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
+	ended := getPolicy(ctx, t, crontab).Status.Migration
 	if ended.State != v1alpha1.MigrationSucceeded || ended.Run != began.Run {
 		t.Errorf("the last migration is %s and %s, want %s to have succeeded", ended.Run, ended.State, began.Run)
 	}
-	if ended.Total != fleetSize || ended.Rewritten+ended.Current != fleetSize || ended.Failed != 0 {
-		t.Errorf("the migration counted %d rewritten, %d current and %d failed of %d, want %d in all",
-			ended.Rewritten, ended.Current, ended.Failed, ended.Total, fleetSize)
+	if ended.Total != many || ended.Rewritten+ended.Current != many || ended.Gone != 0 || ended.Failed != 0 {
+		t.Errorf("the migration counted %d rewritten, %d current, %d gone and %d failed of %d, want %d in all",
+			ended.Rewritten, ended.Current, ended.Gone, ended.Failed, ended.Total, many)
 	}
 	record := getRecord(ctx, t, crontab, began.Run)
 	if !record.StartTime.Equal(began.StartTime) || record.Barrier != began.Barrier || record.Repeats != 0 {
 		t.Errorf("the migration started over: its record is of %s, barrier %s, and was of %s, barrier %s",
 			record.StartTime, record.Barrier, began.StartTime, began.Barrier)
+	}
+}
+
+// mostWithoutLeader bounds the time without a leader after the leader died.
+const mostWithoutLeader = 20 * time.Second
+
+// failOver kills the leading manager without a chance to release its lease, and compares the lease
+// before and after.
+func failOver(ctx context.Context, t *testing.T) {
+	t.Helper()
+	last := getLease(ctx, t)
+	leader := leaderPod(ctx, t, last)
+	if leader == nil {
+		t.Fatalf("the lease is of %v, which is not a pod's", last.Spec.HolderIdentity)
+	}
+	send(ctx, t, leader, "manager", syscall.SIGKILL)
+	var next *coordinationv1.Lease
+	expect.Eventually(t, "another leads", func() (bool, string) {
+		next = getLease(ctx, t)
+		holder := ptr.Deref(next.Spec.HolderIdentity, "")
+		if holder == *last.Spec.HolderIdentity {
+			last = next // releasing it would clear the name
+		}
+		return holder != "" && holder != *last.Spec.HolderIdentity, fmt.Sprint(next.Spec)
+	})
+	without := next.Spec.AcquireTime.Sub(last.Spec.RenewTime.Time)
+	t.Logf("%s renewed its lease at %s, and %s took it %s later",
+		*last.Spec.HolderIdentity, last.Spec.RenewTime, *next.Spec.HolderIdentity, without)
+	if without >= mostWithoutLeader {
+		t.Errorf("no one led for %s", without)
 	}
 }
 
@@ -217,11 +249,8 @@ func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
 // leaderPod returns the pod that holds a lease, or nil.
 func leaderPod(ctx context.Context, t *testing.T, lease *coordinationv1.Lease) *corev1.Pod {
 	t.Helper()
-	if lease.Spec.HolderIdentity == nil {
-		return nil
-	}
-	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	for _, pod := range pods(ctx, t, client.MatchingLabels{names.ComponentLabel: "manager"}) {
+	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	for _, pod := range managers(ctx, t) {
 		if pod.Name == name {
 			return &pod
 		}

@@ -186,64 +186,6 @@ func (k kubectl) endNamespaces(t *testing.T) {
 	})
 }
 
-// TestApplyElsewhere: a kustomization with its own namespace, prefix and image changes every
-// reference to them, also in components on top of it.
-func TestApplyElsewhere(t *testing.T) {
-	kubectl, dir := start(t), t.TempDir()
-	below, above := filepath.Join(dir, "below"), filepath.Join(dir, "above")
-	write(t, below, `
-namespace: elsewhere
-namePrefix: my-
-images: [{name: localhost/conversion-operator, newName: registry.example.com/operator, newTag: v1}]
-resources: [`+from(t, below, "default")+`]`)
-	write(t, above, `
-resources: [../below]
-components: [`+from(t, above, "components/uninstall-guard")+`, `+from(t, above, "components/granted-rights")+`]`)
-	for _, kustomization := range []string{below, above} {
-		kubectl.run(t, "apply", "--server-side", "-k", kustomization)
-	}
-	var image, account, level string
-	for _, object := range kubectl.objects(t, above) {
-		text, err := object.MarshalJSON()
-		expect.NoError(t, err)
-		namespace := object.GetNamespace()
-		stripped := strings.ReplaceAll(string(text), "conversion-system.svc", "")
-		if strings.Contains(stripped, "conversion-system") || namespace != "" && namespace != "elsewhere" {
-			t.Errorf("%s %s/%s still names conversion-system:\n%s", object.GetKind(), namespace, object.GetName(), text)
-		}
-		if object.GetKind() == "Deployment" {
-			containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-			image, account, level = environment(containers)
-		}
-	}
-	want := []string{"registry.example.com/operator:v1", "my-conversion-operator-converter", "my-conversion-migrations"}
-	if diff := cmp.Diff(want, []string{image, account, level}); diff != "" {
-		t.Errorf("what the manager is told (-want +got):\n%s", diff)
-	}
-	kubectl.run(t, "-n", "elsewhere", "get", "serviceaccount", account)
-	kubectl.run(t, "get", "prioritylevelconfiguration", level)
-}
-
-// environment returns the image and the names of two objects in the manager's environment.
-func environment(containers []any) (image, account, level string) {
-	for _, container := range containers {
-		variables, _, _ := unstructured.NestedSlice(container.(map[string]any), "env") //nolint:forcetypeassert // a container
-		for _, each := range variables {
-			variable := each.(map[string]any) //nolint:forcetypeassert // a variable
-			value, _ := variable["value"].(string)
-			switch variable["name"] {
-			case "CONVERSION_OPERATOR_IMAGE":
-				image = value
-			case "CONVERTER_SERVICE_ACCOUNT":
-				account = value
-			case "MIGRATION_PRIORITY_LEVEL":
-				level = value
-			}
-		}
-	}
-	return image, account, level
-}
-
 // TestOverlays: each overlay of config/ that depends on Kubernetes alone can be applied.
 func TestOverlays(t *testing.T) {
 	kubectl := start(t)
@@ -254,20 +196,4 @@ func TestOverlays(t *testing.T) {
 	if text := kubectl.run(t, "kustomize", config+"/overlays/cert-manager"); strings.Count(text, "kind: Issuer\n") != 3 {
 		t.Errorf("the overlay for cert-manager names an Issuer %d times", strings.Count(text, "kind: Issuer\n"))
 	}
-}
-
-func write(t *testing.T, dir, kustomization string) {
-	t.Helper()
-	expect.NoError(t, os.MkdirAll(dir, 0o755))
-	expect.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
-}
-
-// from returns the path of a folder of config/ relative to dir: kustomize accepts no absolute path.
-func from(t *testing.T, dir, folder string) string {
-	t.Helper()
-	target, err := filepath.Abs(filepath.Join(config, folder))
-	expect.NoError(t, err)
-	relative, err := filepath.Rel(dir, target)
-	expect.NoError(t, err)
-	return relative
 }

@@ -68,8 +68,8 @@ func (s *Stored) Only(apiVersion string) bool {
 	return len(s.Versions) == 1 && s.Versions[apiVersion] > 0
 }
 
-// WithoutManagedFields shortens an object's bytes for readers.
-func WithoutManagedFields(text string) string {
+// withoutManagedFields shortens an object's bytes for readers.
+func withoutManagedFields(text string) string {
 	object := map[string]any{}
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		return text

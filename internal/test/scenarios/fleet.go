@@ -53,45 +53,57 @@ func (f *Fleet) Get(ctx context.Context, resource schema.GroupVersionResource, n
 
 // List reads all objects.
 func (f *Fleet) List(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
-	list, err := f.client.Resource(resource).Namespace(Namespace).List(ctx, metav1.ListOptions{})
+	return f.list(ctx, resource, metav1.ListOptions{})
+}
+
+// ListCached returns the objects that the API server has in memory.
+func (f *Fleet) ListCached(ctx context.Context, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	return f.list(ctx, resource, metav1.ListOptions{ResourceVersion: "0"})
+}
+
+func (f *Fleet) list(ctx context.Context, resource schema.GroupVersionResource, options metav1.ListOptions) ([]unstructured.Unstructured, error) {
+	list, err := f.client.Resource(resource).Namespace(Namespace).List(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	return list.Items, nil
 }
 
-// Reader is a client that reads one object repeatedly, and checks each result.
-type Reader struct {
-	reads  atomic.Int64
-	stop   context.CancelFunc
-	ended  chan struct{}
-	failed error
+// Read starts a client that reads one object repeatedly, and checks each result.
+func (f *Fleet) Read(ctx context.Context, resource schema.GroupVersionResource, name string, check func(*unstructured.Unstructured) error) *Client {
+	return Repeat(ctx, func(ctx context.Context) error {
+		object, err := f.Get(ctx, resource, name)
+		if err != nil {
+			return err
+		}
+		return check(object)
+	})
 }
 
-// Read starts a Reader.
-func (f *Fleet) Read(
-	ctx context.Context, resource schema.GroupVersionResource, name string, check func(*unstructured.Unstructured) error,
-) *Reader {
+// Client repeats requests until it is stopped, or until one fails.
+type Client struct {
+	requests atomic.Int64
+	stop     context.CancelFunc
+	ended    chan struct{}
+	failed   error
+}
+
+// pause between two requests makes a Client an ordinary client instead of a load test.
+const pause = 20 * time.Millisecond
+
+// Repeat starts a Client.
+func Repeat(ctx context.Context, request func(context.Context) error) *Client {
 	ctx, stop := context.WithCancel(ctx)
-	reader := &Reader{stop: stop, ended: make(chan struct{})}
+	client := &Client{stop: stop, ended: make(chan struct{})}
 	go func() {
-		defer close(reader.ended)
-		reader.run(ctx, func() error {
-			object, err := f.Get(ctx, resource, name)
-			if err != nil {
-				return err
-			}
-			return check(object)
-		})
+		defer close(client.ended)
+		client.run(ctx, request)
 	}()
-	return reader
+	return client
 }
 
-// readPause makes a Reader an ordinary client instead of a load test.
-const readPause = 20 * time.Millisecond
-
-func (r *Reader) run(ctx context.Context, read func() error) {
-	ticker := time.NewTicker(readPause)
+func (c *Client) run(ctx context.Context, request func(context.Context) error) {
+	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
 		select {
@@ -99,21 +111,21 @@ func (r *Reader) run(ctx context.Context, read func() error) {
 			return
 		case <-ticker.C:
 		}
-		err := read()
+		err := request(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			r.failed = fmt.Errorf("read %d at %s: %w", r.reads.Load()+1, time.Now().Format(time.RFC3339Nano), err)
+			c.failed = fmt.Errorf("request %d, which ended at %s: %w", c.requests.Load()+1, time.Now().Format(time.RFC3339Nano), err)
 			return
 		}
-		r.reads.Add(1)
+		c.requests.Add(1)
 	}
 }
 
-// Stop ends the Reader, and returns the number of reads and the first failure.
-func (r *Reader) Stop() (int64, error) {
-	r.stop()
-	<-r.ended
-	return r.reads.Load(), r.failed
+// Stop ends the Client, and returns the number of requests that succeeded, and the first failure.
+func (c *Client) Stop() (int64, error) {
+	c.stop()
+	<-c.ended
+	return c.requests.Load(), c.failed
 }

@@ -6,6 +6,7 @@ package scenarios
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -13,7 +14,8 @@ import (
 	"time"
 )
 
-// Teller prints a story, and runs its commands.
+// Teller prints a story, and runs its commands. After a failure it prints nothing more, and shows no
+// command, until Failure is called.
 type Teller struct {
 	// Out receives the story.
 	Out io.Writer
@@ -22,6 +24,7 @@ type Teller struct {
 
 	claims int
 	start  time.Time
+	failed error
 }
 
 // NewTeller returns a Teller whose clock starts now.
@@ -35,36 +38,62 @@ func (t *Teller) Claims() int { return t.claims }
 // Elapsed is the time since the story began.
 func (t *Teller) Elapsed() time.Duration { return time.Since(t.start) }
 
-// Title begins a story.
-func (t *Teller) Title(text string) {
-	fmt.Fprintf(t.Out, "\n%s\n%s\n", text, strings.Repeat("=", len(text)))
+// Fail ends the story. A nil error does not.
+func (t *Teller) Fail(err error) { t.failed = errors.Join(t.failed, err) }
+
+// Failure returns why the story ended, and allows another one.
+func (t *Teller) Failure() error {
+	failed := t.failed
+	t.failed = nil
+	return failed
 }
+
+func (t *Teller) print(format string, args ...any) {
+	if t.failed == nil {
+		fmt.Fprintf(t.Out, format+"\n", args...)
+	}
+}
+
+// Title begins a story.
+func (t *Teller) Title(text string) { t.print("\n%s\n%s", text, strings.Repeat("=", len(text))) }
 
 // Chapter begins a part of a story.
 func (t *Teller) Chapter(text string) {
-	fmt.Fprintf(t.Out, "\n--- %s  (%s)\n", text, t.Elapsed().Round(time.Second))
+	t.print("\n--- %s  (%s)", text, t.Elapsed().Round(time.Second))
 }
 
 // Say prints an explanation.
-func (t *Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, "# "+format+"\n", args...) }
+func (t *Teller) Say(format string, args ...any) { t.print("# "+format, args...) }
 
 // Claim prints and counts a statement that was verified.
 func (t *Teller) Claim(format string, args ...any) {
-	t.claims++
-	fmt.Fprintf(t.Out, "# ✓ "+format+"\n", args...)
+	if t.failed == nil {
+		t.claims++
+	}
+	t.print("# ✓ "+format, args...)
 }
 
 // Show runs a command, prints it with its output, and returns the output.
-func (t *Teller) Show(ctx context.Context, words ...string) (string, error) {
-	fmt.Fprintf(t.Out, "$ %s\n", quote(words))
-	answer, err := t.Run(ctx, words...)
+func (t *Teller) Show(ctx context.Context, words ...string) string {
+	t.print("$ %s", quote(words))
+	answer := t.Must(ctx, words...)
 	for line := range strings.Lines(answer) {
 		fmt.Fprint(t.Out, "  "+line)
 	}
-	return answer, err
+	return answer
 }
 
-// Run runs a command without printing it.
+// Must runs a command without printing it, and fails the story if the command fails.
+func (t *Teller) Must(ctx context.Context, words ...string) string {
+	if t.failed != nil {
+		return ""
+	}
+	answer, err := t.Run(ctx, words...)
+	t.Fail(err)
+	return answer
+}
+
+// Run runs a command without printing it, whatever happened before.
 func (t *Teller) Run(ctx context.Context, words ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the words are the story's own

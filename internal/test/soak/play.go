@@ -81,7 +81,8 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 		return err
 	}
 	teller.Say("Some steps overwrite spec.conversion, which the guard would refuse.")
-	if _, err := teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io"); err != nil {
+	teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
+	if err := teller.Failure(); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
