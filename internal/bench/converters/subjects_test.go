@@ -54,6 +54,7 @@ func TestDisagreement(t *testing.T) {
 		"another version":                    {`bench.example.com/v2`, `bench.example.com/v1`, true, "not in bench.example.com/v2"},
 		"another uid":                        {string(b.uid), "1", true, `for uid "1"`},
 		"a failure":                          {`"Success"`, `"Failure"`, true, "the conversion failed"},
+		"no kind":                            {`"kind":"Task"`, `"other":"Task"`, true, "not readable"},
 		"no metadata":                        {`"metadata":`, `"other":`, true, "no metadata"},
 		"another kind":                       {`"ConversionReview"`, `"Review"`, true, "is a Review"},
 		"no review":                          {`{`, `[`, true, "no ConversionReview"},

@@ -4,6 +4,7 @@
 package measure
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +75,13 @@ func TestQuantile(t *testing.T) {
 	}
 	if spans[0] != 20 {
 		t.Error("the spans are in another order")
+	}
+}
+
+func TestWait(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if Wait(t.Context(), 0) != nil || Wait(ended, time.Hour) == nil {
+		t.Error("it must wait for the time, or for the end of the context")
 	}
 }

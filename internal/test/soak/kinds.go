@@ -196,7 +196,7 @@ var (
 		"so that it has one pod of its own":              func(p *spec) { p.Workload.Replicas = new(int32(1)) },
 		"so that it has three pods of its own":           func(p *spec) { p.Workload.Replicas = new(int32(3)) },
 		"so that certificates of its own last an hour":   func(p *spec) { p.Certificates.SelfManaged.Duration = &metav1.Duration{Duration: time.Hour} },
-		"so that certificates of its own last their day": func(p *spec) { p.Certificates.SelfManaged.Duration = nil },
+		"so that certificates of its own last their day": func(p *spec) { p.Certificates.SelfManaged.Duration = &metav1.Duration{Duration: 2160 * time.Hour} },
 	}
 )
 
