@@ -249,7 +249,8 @@ func (e *migrateEnv) testLostConnection(t *testing.T) {
 	expect.NoError(t, err)
 	var lost atomic.Bool
 	var refused atomic.Int32
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	// With TLS, so that the run can ask each API server by its address with the same settings.
+	proxy := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if lost.Load() {
 			refused.Add(1)
 			panic(http.ErrAbortHandler)
@@ -259,7 +260,7 @@ func (e *migrateEnv) testLostConnection(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	ended := make(chan string)
 	go func() {
-		stdout, stderr, err := e.migrate(r.CRD.Name, "--max-writes-per-second=20", "--server="+proxy.URL)
+		stdout, stderr, err := e.migrate(r.CRD.Name, "--max-writes-per-second=20", "--server="+proxy.URL, "--insecure-skip-tls-verify")
 		ended <- fmt.Sprintf("exit code %d:\n%s%s", ExitCode(err), stdout, stderr)
 	}()
 	rewriting(t, r)
