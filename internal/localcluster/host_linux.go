@@ -294,7 +294,7 @@ func (p process) open() (int, error) {
 
 // end signals the process and waits until it is gone. For process 1 of a PID namespace, every
 // process of the namespace is gone then.
-func (p process) end(ctx context.Context, signal unix.Signal) error {
+func (p process) end(ctx context.Context, with unix.Signal) error {
 	fd, err := p.open()
 	if errors.Is(err, errGone) {
 		return nil
@@ -303,7 +303,7 @@ func (p process) end(ctx context.Context, signal unix.Signal) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := unix.PidfdSendSignal(fd, with, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("cannot stop process %d: %w", p.PID, err)
 	}
 	return waitReadable(ctx, fd)

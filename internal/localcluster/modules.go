@@ -226,8 +226,8 @@ func moduleFile(version string, upstream upstreamModule) string {
 	}
 	_, _ = fmt.Fprintf(&text, ")\n\nrequire k8s.io/kubernetes %s\n\nreplace (\n", version)
 	published := "v0." + strings.TrimPrefix(version, "v1.")
-	for _, path := range stagingModules(upstream) {
-		_, _ = fmt.Fprintf(&text, "\t%s => %s %s\n", path, path, published)
+	for _, library := range stagingModules(upstream) {
+		_, _ = fmt.Fprintf(&text, "\t%s => %s %s\n", library, library, published)
 	}
 	text.WriteString(")\n")
 	return text.String()

@@ -41,11 +41,9 @@ const (
 var notOfSPDX = map[string]bool{"GooglePatentsFile": true}
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	err := errors.New("usage: sbom BINARY FROM TO")
 	if len(os.Args) == 4 {
-		err = run(ctx, os.Args[1], os.Args[2], os.Args[3])
+		err = run(os.Args[1], os.Args[2], os.Args[3])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -53,7 +51,9 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, path, from, to string) error {
+func run(path, from, to string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return err
