@@ -17,7 +17,7 @@ import (
 // TestMigrationPods migrates while all nodes are tainted. The policy reports that no node takes the
 // pod, until the policy, or else the manager's pod, tolerates the taint.
 func TestMigrationPods(t *testing.T) {
-	release.Only(t, "TestMigrationWorkload", "TestMigrationPodDoesNotStart", "TestInherited")
+	release.Only(t, "TestMigrationWorkload", "TestMigrationPodDoesNotStart", "TestPlacement")
 	ctx := t.Context()
 	crontab := inGroup(t, "placed.example.com")
 	applySample(ctx, t, crontab, crontab.CRDBoth)

@@ -25,7 +25,7 @@ import (
 // TestWorkload changes the template of converter pods while an object is read: another port, a
 // priority, and a patch.
 func TestWorkload(t *testing.T) {
-	release.Only(t, "TestShape", "TestPatches")
+	release.Only(t, "TestShapes", "TestPatches")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "workload.example.com")
@@ -62,7 +62,7 @@ func TestWorkload(t *testing.T) {
 // TestHostNetwork runs converter pods on the host network. The policy reports each problem with a
 // remedy: a namespace that rejects the pods, a second pod on the only node, a port that is in use.
 func TestHostNetwork(t *testing.T) {
-	release.Only(t, "TestTroublesOfPods", "TestShape")
+	release.Only(t, "TestDecisions", "TestShapes")
 	ctx := t.Context()
 	nodes := &corev1.NodeList{}
 	expect.NoError(t, cluster.List(ctx, nodes))
