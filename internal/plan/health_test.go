@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,18 +108,9 @@ func (w *world) fail(cause v1alpha1.ConversionFailureCause, object string, count
 		pod := &w.observed.Pods[i]
 		row := v1alpha1.ConversionFailure{From: "v1beta1", To: "v1", Cause: cause, Count: count, LastTime: metav1.NewTime(w.observed.Now),
 			Object: object, Message: "there is no room for it"}
-		pod.Failures = append(replaced(pod.Failures, row), row)
+		others := slices.DeleteFunc(slices.Clone(pod.Failures), func(one v1alpha1.ConversionFailure) bool { return one.To == row.To && one.Cause == row.Cause })
+		pod.Failures = append(others, row)
 	}
-}
-
-func replaced(rows []v1alpha1.ConversionFailure, by v1alpha1.ConversionFailure) []v1alpha1.ConversionFailure {
-	var others []v1alpha1.ConversionFailure
-	for _, row := range rows {
-		if row.To != by.To || row.Cause != by.Cause {
-			others = append(others, row)
-		}
-	}
-	return others
 }
 
 // tellFailures tells what the status says of failed conversions.

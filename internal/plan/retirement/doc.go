@@ -9,5 +9,5 @@
 // version (requests.go), preserved data that only this version can express
 // (preserved.go), managedFields of objects that name it (clear.go), and on request
 // anything else that names it (dependents.go). The status remembers the steps that are
-// done (remembered.go). drift.go counts how often other clients revert them.
+// done (retirement.go). drift.go counts how often other clients revert them.
 package retirement
