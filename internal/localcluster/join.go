@@ -103,16 +103,6 @@ func (w *Worker) Kill(ctx context.Context) error {
 	return err
 }
 
-// Crash ends all processes of the cluster that the calling program runs in at once, those of pods
-// and of all nodes too, like a power failure. Only the caller and the supervisor of the first node
-// stay. With Options.Restart, that supervisor starts the processes of its node again.
-func Crash() error {
-	if line, err := os.ReadFile("/proc/1/cmdline"); err != nil || !bytes.HasPrefix(line, []byte(supervisorName+"\x00")) {
-		return errors.Join(errors.New("this program does not run inside a cluster"), err)
-	}
-	return unix.Kill(-1, unix.SIGKILL) // all but process 1 and the caller, of its PID namespace
-}
-
 // connect links the node with the bridge of the first node. The neighbour entry keeps that node from
 // noticing that the link is gone. It stays because the bridge has an address of its own: a bridge
 // without one takes those of its links, and forgets its neighbours with each change.
