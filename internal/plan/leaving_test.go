@@ -102,6 +102,10 @@ func deletionBlocked(w *world) {
 	w.converge()
 	w.say("The old version is removed.")
 	w.define(onlyNew)
+	w.say("It comes back before API servers have had their time, and objects are converted again.")
+	w.define(bothStoredNew)
+	w.say("It is removed for good.")
+	w.define(onlyNew)
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
 }
