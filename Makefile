@@ -8,7 +8,7 @@ MAKEFLAGS     += --no-print-directory
 export PATH   := $(PATH):/usr/sbin:/sbin
 
 # One set of flags for binaries, tests and the local cluster, so that the go command compiles each
-# package once: internal/localcluster/gocommand.go has the same. Binaries depend only on the sources, not
+# package once: internal/dev/localcluster/gocommand.go has the same. Binaries depend only on the sources, not
 # on place, time or checkout. For the race detector: CGO_ENABLED=1 make unit TESTFLAGS=-race
 export GOFLAGS     := -trimpath -buildvcs=false -gcflags=all=-dwarf=false
 export CGO_ENABLED ?= 0
@@ -75,7 +75,7 @@ KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
-LDFLAGS    = -s -w -X $(MODULE)/internal/cmd.version=$(VERSION) -X $(MODULE)/internal/cmd.commit=$(REVISION)
+LDFLAGS    = -s -w -X $(MODULE)/internal/cli/cmd.version=$(VERSION) -X $(MODULE)/internal/cli/cmd.commit=$(REVISION)
 GO_BUILD   = $(COMPILE) -ldflags '$(LDFLAGS)'
 # The time of files in the image: that of the last commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
@@ -87,13 +87,13 @@ PROSE := README.md api bundle config controllers internal
 
 # The modules that lint and unit check besides the root. The commands that test modules with large
 # dependencies also lint them, and check that they are tidy, so that only they download all of them.
-MODULES := internal/tools internal/test/chart internal/test/monitoring
+MODULES := internal/dev/tools internal/test/chart internal/test/monitoring
 LARGE   := internal/test/monitoring
 LINT    := $(CURDIR)/bin/tools/golangci-lint run
 TIDY    := $$(find . -name go.mod -not -path './bin/*' | xargs -n1 dirname)
 
 # Every committed file that a command of this file generates.
-GENERATED := internal/playground/page/dist internal/playground/page/dist.sha256 api/README.md api/docs/commands.md bundle config/chart/templates/generated '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
+GENERATED := internal/cli/playground/page/dist internal/cli/playground/page/dist.sha256 api/README.md api/docs/commands.md bundle config/chart/templates/generated '*zz_generated.*' config/crd/bases config/rbac/role.yaml config/rbac/grants/role.yaml config/rbac/audit/role.yaml '*go.mod' '*go.sum'
 
 export CLUSTER IMG KUBERNETES_VERSION
 
@@ -101,19 +101,19 @@ export CLUSTER IMG KUBERNETES_VERSION
 
 .PHONY: generate
 generate: bin/tools/controller-gen ## Generate Go code from the API types
-	@bin/tools/controller-gen object:headerFile=internal/tools/boilerplate.go.txt paths=./api/... paths=./config/samples/...
+	@bin/tools/controller-gen object:headerFile=internal/dev/tools/boilerplate.go.txt paths=./api/... paths=./config/samples/...
 
 .PHONY: manifests
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
 	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
-	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/plan/... output:rbac:dir=config/rbac/grants
-	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/audit/... output:rbac:dir=config/rbac/audit
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/operator/plan/... output:rbac:dir=config/rbac/grants
+	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/cli/audit/... output:rbac:dir=config/rbac/audit
 
 .PHONY: api-reference
 api-reference: bin/tools/crd-ref-docs ## Generate api/README.md from the API types
 	@bin/tools/crd-ref-docs --log-level=ERROR --source-path=api --max-depth=20 --renderer=markdown \
-		--config=internal/tools/api-reference/config.yaml --templates-dir=internal/tools/api-reference --output-path=api/README.md
+		--config=internal/dev/tools/api-reference/config.yaml --templates-dir=internal/dev/tools/api-reference --output-path=api/README.md
 
 .PHONY: cli-reference
 cli-reference: ## Generate api/docs/commands.md from the commands
@@ -121,31 +121,31 @@ cli-reference: ## Generate api/docs/commands.md from the commands
 
 .PHONY: bundle
 bundle: ## Generate bundle/ for OLM; of a release with BUNDLE_VERSION=, BUNDLE_IMG= and BUNDLE_REPLACES=
-	@go run -C internal/tools ./bundle -root=../.. -output=../../bundle \
+	@go run -C internal/dev/tools ./bundle -root=../../.. -output=../../../bundle \
 		-version='$(BUNDLE_VERSION)' -image='$(BUNDLE_IMG)' -replaces='$(BUNDLE_REPLACES)'
 
 .PHONY: chart
 chart: ## Generate the templates of config/chart, for Helm
-	@go run ./internal/chart
+	@go run ./internal/dev/chart
 
 # Without their scripts, which npm would run as this user.
-bin/npm/node_modules: internal/playground/page/package.json internal/playground/page/package-lock.json
-	@internal/tools/deps.sh npm
-	@mkdir -p bin/npm && cp internal/playground/page/package.json internal/playground/page/package-lock.json internal/playground/page/.npmrc bin/npm/
+bin/npm/node_modules: internal/cli/playground/page/package.json internal/cli/playground/page/package-lock.json
+	@internal/dev/tools/deps.sh npm
+	@mkdir -p bin/npm && cp internal/cli/playground/page/package.json internal/cli/playground/page/package-lock.json internal/cli/playground/page/.npmrc bin/npm/
 	@npm ci --prefix bin/npm --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch bin/npm/node_modules
 
 .PHONY: playground-page
-playground-page: ## Build the page of the playground from internal/playground/page/src, unless it is built
-	@internal/playground/page/build.sh
+playground-page: ## Build the page of the playground from internal/cli/playground/page/src, unless it is built
+	@internal/cli/playground/page/build.sh
 
 .PHONY: playground
 playground: ## Build the playground as a static page with its engine as WebAssembly, into bin/playground
 	@mkdir -p bin/playground
-	@GOOS=js GOARCH=wasm $(COMPILE) -ldflags='-s -w' -o bin/playground/engine.wasm ./internal/playground/wasm
+	@GOOS=js GOARCH=wasm $(COMPILE) -ldflags='-s -w' -o bin/playground/engine.wasm ./internal/cli/playground/wasm
 	@gzip -9nf bin/playground/engine.wasm
-	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" internal/playground/page/worker.js bin/playground/
-	@go run ./internal/playground/static -output bin/playground
+	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" internal/cli/playground/page/worker.js bin/playground/
+	@go run ./internal/cli/playground/static -output bin/playground
 	@echo 'serve the folder bin/playground over HTTP, for example with: python3 -m http.server --directory bin/playground'
 
 .PHONY: tidy
@@ -167,7 +167,7 @@ prose: ## Check the language of pages, comments and messages; part of lint
 
 .PHONY: verify
 verify: ## Check that everything generated is up to date and committed
-	@internal/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page TIDY='. $(filter-out $(LARGE),$(MODULES))'
+	@internal/dev/tools/keep-times.sh $(GENERATED) -- $(MAKE) generate manifests api-reference cli-reference tidy bundle chart playground-page TIDY='. $(filter-out $(LARGE),$(MODULES))'
 	@stale=$$(git ls-files --modified --others --exclude-standard -- $(GENERATED)); \
 	if [[ -n $$stale ]]; then \
 		git --no-pager diff -- $(GENERATED) | head -n 400 || true; \
@@ -195,11 +195,11 @@ test: modules vet bin/localcluster ## Run what every change has to pass: vet, an
 
 .PHONY: test-ci
 test-ci: ## Run the stages of continuous integration: compile, verify, test, lint, test-modules, helm, browser, fuzz-short, test-e2e
-	@internal/tools/test.sh ci
+	@internal/dev/tools/test.sh ci
 
 .PHONY: test-release
 test-release: ## Run what a release needs besides: promtool, sbom, reproducible, realworld, certmanager, crossplane, velero, integration-release, integration@1.36, integration@1.35, integration@1.34, integration@1.33, integration@oldest, helm@1.36, helm@1.35, helm@1.34, helm@1.33, helm@oldest, test-e2e-release, test-e2e@oldest, soak-short, fuzz
-	@internal/tools/test.sh release
+	@internal/dev/tools/test.sh release
 
 # What all tests and binaries link, once: stages that run side by side find it in the build cache.
 .PHONY: compile
@@ -230,19 +230,19 @@ promtool: bin/promtool/promtool ## Test the alerts, with Prometheus' own promtoo
 
 .PHONY: fuzz
 fuzz: ## Run each fuzzer for FUZZTIME=30s, and list them; FUZZ='Put$$' runs some
-	@internal/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
+	@internal/dev/tools/fuzz.sh '$(FUZZTIME)' '$(FUZZ)'
 
 .PHONY: fuzz-seeds
 fuzz-seeds: ## Try the laws of conversion named by FUZZ='Forged$$' in SEEDS=100000 worlds from FIRST=1000 on, with OBJECTS=400 in each, for FUZZTIME each, and count worlds and steps
-	go test ./internal/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
+	go test ./internal/engine/conversion -run '^Fuzz.*($(FUZZ))' -timeout 0 -v -seeds '$(SEEDS)' -first '$(FIRST)' -objects '$(OBJECTS)' -for '$(FUZZTIME)' | grep -v -e '^=== ' -e '--- PASS: .*/'
 
 .PHONY: fuzz-short
 fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two minutes
-	@internal/tools/fuzz.sh short
+	@internal/dev/tools/fuzz.sh short
 
 .PHONY: browser
 browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
-	@internal/tools/deps.sh chromium
+	@internal/dev/tools/deps.sh chromium
 	@go test -count=1 $(LIMIT) -tags=browser $(TESTFLAGS) ./internal/test/browser
 
 .PHONY: realworld
@@ -288,7 +288,7 @@ helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninsta
 		go test -C internal/test/chart -count=1 $(LIMIT) -tags=integration $(TESTFLAGS) ./...
 
 # Runs the end-to-end tests.
-play = internal/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/tools/with-cluster.sh e2e bash -c \
+play = internal/dev/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/dev/tools/with-cluster.sh e2e bash -c \
 	'go test -count=1 $(LIMIT) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 .PHONY: test-e2e
@@ -298,15 +298,15 @@ test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (defau
 .PHONY: test-e2e-release
 test-e2e-release: export TEST_RELEASE = 1
 test-e2e-release: deps image sample-image upgrade-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
-	@go mod tidy -C internal/localcluster/modules -diff
-	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/localcluster/...
+	@go mod tidy -C internal/dev/localcluster/modules -diff
+	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/dev/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_UPGRADE_IMAGE='$(UPGRADE_IMG)' ARCHIVES='bin/crontab-converter.tar bin/upgrade.tar'; \
 	$(play)
 
 .PHONY: soak
 soak: build bin/localcluster ## Perform random actions and failures for SOAKTIME=1h on nodes of processes, and check the operator's invariants; SOAKSEED= repeats a sequence
 	@$(COMPILE) -o bin/soak ./internal/test/soak/cmd
-	@export CLUSTER=local NODE=processes RESTART=1 E2E_IMAGE='$(IMG)'; internal/tools/with-cluster.sh soak bash -c \
+	@export CLUSTER=local NODE=processes RESTART=1 E2E_IMAGE='$(IMG)'; internal/dev/tools/with-cluster.sh soak bash -c \
 		'$$INSIDE bin/soak -time=$(SOAKTIME) $(if $(SOAKSEED),-seed=$(SOAKSEED))'
 
 # Its steps include a promotion, a prune, a removal with accepted losses, a foreign
@@ -319,18 +319,18 @@ soak-short: ## Run soak for three minutes, always with the same steps
 .PHONY: test-oldest
 test-oldest: export KUBERNETES_VERSION = oldest
 test-oldest: ## Run integration, helm and test-e2e on the oldest supported Kubernetes
-	@internal/tools/test.sh integration-release helm certmanager test-e2e-release
+	@internal/dev/tools/test.sh integration-release helm certmanager test-e2e-release
 
 ##@ Benchmarks
 
 .PHONY: bench
 bench: bench-conversion bench-lists bench-scale bench-migration ## Compare the project with others
 
-bench = KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/bench
+bench = KUBEBUILDER_ASSETS=$$(bin/localcluster assets) go run ./internal/dev/bench
 
 .PHONY: bench-conversion
 bench-conversion: ## Measure conversion webhooks alone
-	@go run ./internal/bench conversion $(BENCHFLAGS)
+	@go run ./internal/dev/bench conversion $(BENCHFLAGS)
 
 .PHONY: bench-lists
 bench-lists: build bin/localcluster ## Measure what conversions add to lists of an API server; of other objects with BENCHFLAGS="-size=100 -count=500"
@@ -349,16 +349,16 @@ bench-migration: build bin/localcluster ## Measure migrations; takes an hour, le
 # If CLUSTER is not set by the user, the demo uses kind if installed.
 .PHONY: demo
 demo: ## Watch two CustomResourceDefinitions convert, migrate and be pruned, on kind where that is installed; KEEP=1 leaves the cluster up
-	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
+	@$(MAKE) demo-on-cluster CLUSTER="$$($(if $(filter file,$(origin CLUSTER)),internal/dev/tools/choose-cluster.sh,echo '$(CLUSTER)'))"
 
 .PHONY: demo-on-cluster
 demo-on-cluster: $(if $(filter localprocesses,$(CLUSTER)$(NODE)),build,deps image) $(if $(filter local,$(CLUSTER)),bin/localcluster)
-	@$(COMPILE) -o bin/demo ./internal/demo
-	@export E2E_IMAGE='$(IMG)' NODE='$(NODE)'; internal/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
+	@$(COMPILE) -o bin/demo ./internal/dev/demo
+	@export E2E_IMAGE='$(IMG)' NODE='$(NODE)'; internal/dev/tools/with-cluster.sh demo bash -c '$$INSIDE bin/demo'
 
 .PHONY: cluster-up
 cluster-up: bin/localcluster ## Start a local cluster with one node (needs root); NAME= tells clusters apart
-	@internal/tools/deps.sh runc ip
+	@internal/dev/tools/deps.sh runc ip
 	@bin/localcluster up --name '$(NAME)'
 
 .PHONY: cluster-down
@@ -388,48 +388,48 @@ krew: ## Pack kubectl's plugin for PLATFORMS, with krew's manifest, into bin/kre
 		file=bin/krew/$$GOOS-$$GOARCH/kubectl-conversion; [[ $$GOOS != windows ]] || file=$$file.exe; \
 		$(GO_BUILD) -o "$$file" .; \
 	done
-	@internal/tools/krew.sh '$(KREW_VERSION)' '$(KREW_URI)' bin/krew
+	@internal/dev/tools/krew.sh '$(KREW_VERSION)' '$(KREW_URI)' bin/krew
 
 .PHONY: image
 image: binary-$(ARCH) ## Build the image IMG for ARCH as bin/image.tar
-	@internal/tools/deps.sh image-builder
+	@internal/dev/tools/deps.sh image-builder
 	@echo 'building the image $(IMG)'
-	@internal/tools/image.sh build '$(IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+	@internal/dev/tools/image.sh build '$(IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: sample-image
 sample-image: ## Build the image of the sample converter as bin/crontab-converter.tar
-	@internal/tools/deps.sh image-builder
+	@internal/dev/tools/deps.sh image-builder
 	@echo 'building the image $(SAMPLE_IMG)'
 	@GOOS=linux GOARCH=$(ARCH) $(COMPILE) -ldflags='-s -w' -o bin/linux-$(ARCH)/crontab-converter ./config/samples/crontab-image/converter
-	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
+	@ARCHIVE=bin/crontab-converter.tar DOCKERFILE=config/samples/crontab-image/Dockerfile internal/dev/tools/image.sh build '$(SAMPLE_IMG)' '$(ARCH)'
 
 .PHONY: upgrade-image
 upgrade-image: binary-$(ARCH) ## Build the same image under the name UPGRADE_IMG, as bin/upgrade.tar
-	@internal/tools/deps.sh image-builder
-	@ARCHIVE=bin/upgrade.tar internal/tools/image.sh build '$(UPGRADE_IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+	@internal/dev/tools/deps.sh image-builder
+	@ARCHIVE=bin/upgrade.tar internal/dev/tools/image.sh build '$(UPGRADE_IMG)' '$(ARCH)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: images
 images: $(ARCHES:%=binary-%) ## Build the image IMG for ARCHES='amd64 arm64', and an index of both, as bin/images.tar
-	@internal/tools/deps.sh image-builder
+	@internal/dev/tools/deps.sh image-builder
 	@echo 'building the images $(IMG) for $(ARCHES)'
-	@internal/tools/image.sh index oci-archive:bin/images.tar '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+	@internal/dev/tools/image.sh index oci-archive:bin/images.tar '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: push-images
 push-images: images ## Push the images of all ARCHES, and their index, to the registry that IMG names
-	@internal/tools/image.sh index 'docker://$(IMG)' '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
+	@internal/dev/tools/image.sh index 'docker://$(IMG)' '$(IMG)' '$(ARCHES)' 'VERSION=$(VERSION)' 'REVISION=$(REVISION)'
 
 .PHONY: bundle-image
 bundle-image: ## Build the image of bundle/, BUNDLE_IMAGE, as bin/bundle.tar
-	@internal/tools/deps.sh image-builder
-	@ARCHIVE=bin/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/tools/image.sh build '$(BUNDLE_IMAGE)' '$(ARCH)'
+	@internal/dev/tools/deps.sh image-builder
+	@ARCHIVE=bin/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/dev/tools/image.sh build '$(BUNDLE_IMAGE)' '$(ARCH)'
 
 binary-%:
 	@GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/conversion-operator .
 
 .PHONY: reproducible
 reproducible: ## Build binary and images twice, from copies of the sources, and compare
-	@internal/tools/deps.sh image-builder
-	@internal/tools/reproducible.sh '$(ARCH)' '$(VERSION)' '$(REVISION)'
+	@internal/dev/tools/deps.sh image-builder
+	@internal/dev/tools/reproducible.sh '$(ARCH)' '$(VERSION)' '$(REVISION)'
 
 .PHONY: sbom
 sbom: build bin/tools/cyclonedx-gomod ## Write the binary's software bill of materials as bin/sbom.json, in CycloneDX format
@@ -443,17 +443,17 @@ install-manifest: bin/deploy ## Write all manifests of the installation, with th
 
 .PHONY: release
 release: bin/tools/helm ## Build what a release publishes, into bin/release; needs VERSION=v1.2.3, RELEASE_IMAGE= and RELEASE_URI=
-	@internal/tools/deps.sh jq image-builder
-	@internal/tools/release.sh '$(VERSION)' '$(RELEASE_IMAGE)' '$(RELEASE_URI)' bin/release
+	@internal/dev/tools/deps.sh jq image-builder
+	@internal/dev/tools/release.sh '$(VERSION)' '$(RELEASE_IMAGE)' '$(RELEASE_URI)' bin/release
 
 .PHONY: try-release
 try-release: bin/localcluster bin/tools/helm ## Install bin/release on a fresh local cluster, from its files alone, and convert objects with it
-	@internal/tools/deps.sh $(deps.local)
-	@CLUSTER=local IMAGE=$$(echo bin/release/*-images.tar) internal/tools/with-cluster.sh release internal/tools/try-release.sh bin/release
+	@internal/dev/tools/deps.sh $(deps.local)
+	@CLUSTER=local IMAGE=$$(echo bin/release/*-images.tar) internal/dev/tools/with-cluster.sh release internal/dev/tools/try-release.sh bin/release
 
 .PHONY: push
 push: image ## Push the image to the registry that IMG names
-	@internal/tools/image.sh push '$(IMG)'
+	@internal/dev/tools/image.sh push '$(IMG)'
 
 ##@ Deployment, on the current cluster
 
@@ -498,7 +498,7 @@ deps.current := kubectl image-builder
 
 .PHONY: deps
 deps: ## Install missing dependencies of test-e2e and the demo, or list them
-	@internal/tools/deps.sh $(deps.$(CLUSTER))
+	@internal/dev/tools/deps.sh $(deps.$(CLUSTER))
 
 .PHONY: clean
 clean: ## Remove everything that was built here
@@ -510,7 +510,7 @@ help: ## List the commands
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-# The development tools, pinned in internal/tools/go.mod and built once.
+# The development tools, pinned in internal/dev/tools/go.mod and built once.
 package.controller-gen := sigs.k8s.io/controller-tools/cmd/controller-gen
 package.crd-ref-docs   := github.com/elastic/crd-ref-docs
 package.cyclonedx-gomod := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
@@ -519,9 +519,9 @@ package.esbuild        := github.com/evanw/esbuild/cmd/esbuild
 package.govulncheck    := golang.org/x/vuln/cmd/govulncheck
 package.kustomize      := sigs.k8s.io/kustomize/kustomize/v5
 
-bin/tools/%: internal/tools/go.mod
+bin/tools/%: internal/dev/tools/go.mod
 	@echo 'building $*'
-	@$(COMPILE) -C internal/tools -ldflags='-s -w' -o ../../$@ $(package.$*)
+	@$(COMPILE) -C internal/dev/tools -ldflags='-s -w' -o ../../../$@ $(package.$*)
 
 # The version of the libraries that the tests of the chart use.
 bin/tools/helm: internal/test/chart/go.mod
@@ -531,7 +531,7 @@ bin/tools/helm: internal/test/chart/go.mod
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
 bin/localcluster: modules
-	@$(COMPILE) -o bin/localcluster ./internal/localcluster/cmd
+	@$(COMPILE) -o bin/localcluster ./internal/dev/localcluster/cmd
 
 .PHONY: bin/cainjector
 bin/cainjector:

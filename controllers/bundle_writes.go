@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
 
 // Each change of caBundle makes every API server drop and rebuild its storage of that kind, and cuts

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
 
 // TestPaceOfBundleWrites: of a thousand policies that want another caBundle at the same time, five are

@@ -6,14 +6,14 @@
 //
 //	observe  observe*.go    reads the cluster once, and the results of background checks
 //	verify   probe*.go      adds the answers of converter pods to probes
-//	plan     internal/plan  decides the steps and the status; pure
+//	plan     internal/operator/plan  decides the steps and the status; pure
 //	apply    apply*.go      carries out the steps in order; stops at the first error
 //	report   report.go      writes the status once, and all events
 //
 // Objects whose policy was deleted take the same path, without a status: orphan.go.
 //
 // Another controller reconciles ConverterFleets in the same steps (fleet.go), which package
-// internal/plan/fleet decides. A policy stores its rulesets in a fleet by itself (apply_rulesets.go),
+// internal/operator/plan/fleet decides. A policy stores its rulesets in a fleet by itself (apply_rulesets.go),
 // and reads the state of the fleet (observe_fleets.go). Each wakes the other when something changes
 // that matters to it: fleet_users.go has which policies use a fleet, and fleet_loading.go which of them
 // wait until its pods have loaded a ruleset. Rulesets of policies that come together are stored together

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
 // orphans remembers policies that may be deleted and may have left objects: every policy that was

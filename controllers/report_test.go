@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/conversion-operator/conversion-operator/internal/plan/health"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/health"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
 // A pod with a proof may answer wrongly later, and no event reports that. So every pod is re-probed

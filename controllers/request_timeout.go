@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/conversion-operator/conversion-operator/internal/apiservers"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/apiservers"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
 // +kubebuilder:rbac:urls=/flagz,verbs=get

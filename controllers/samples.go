@@ -15,12 +15,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
-	objects "github.com/conversion-operator/conversion-operator/internal/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
-	"github.com/conversion-operator/conversion-operator/internal/verify"
-	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+	objects "github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 

@@ -33,15 +33,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/certificates"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 )
 
 // The rights of the manager; api/docs/rights.md explains each. They do not include
 // converted objects: only the ServiceAccount of a migration may access those, while the
 // migration runs. To read a sample of objects, the manager impersonates a ServiceAccount
 // that is allowed to for that time. The right to grant these rights is a role of its own,
-// whose markers are in internal/plan/rights.
+// whose markers are in internal/operator/plan/rights.
 //
 // Resources that are only read from caches have list and watch, and not get.
 //

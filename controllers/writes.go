@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/crds"
-	"github.com/conversion-operator/conversion-operator/internal/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/plan/step"
-	"github.com/conversion-operator/conversion-operator/internal/verify/live"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/conversion-operator/conversion-operator/internal/apiservers"
+	"github.com/conversion-operator/conversion-operator/internal/operator/apiservers"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 

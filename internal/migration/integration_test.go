@@ -22,7 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// TestIntegration shows what depends on a real API server and its etcd. TestMigrate in internal/cmd shows
+// TestIntegration shows what depends on a real API server and its etcd. TestMigrate in internal/cli/cmd shows
 // more: refused objects, and runs without a right or without a connection.
 func TestIntegration(t *testing.T) {
 	// The API server must answer at the address that it advertises.

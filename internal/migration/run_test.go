@@ -17,7 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/tracing"
+	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
 )
 
 // The pod crashes at every patch in turn: before the write or after it, and with or without saved

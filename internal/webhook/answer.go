@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
+	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
 )
 
 // retryAfterSeconds is when a caller may retry after the pod was busy, or did not have the

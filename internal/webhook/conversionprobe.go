@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // Before a CustomResourceDefinition depends on a converter, the operator asks a real API server to

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // A converter pod remembers which conversions failed, so that the manager can report them to users:

@@ -23,7 +23,7 @@ func TestLinksNoSchemaLibraries(t *testing.T) {
 	}
 	for _, name := range packages {
 		for _, denied := range []string{"k8s.io/apiextensions-apiserver", "github.com/conversion-operator/conversion-operator/api",
-			"github.com/conversion-operator/conversion-operator/internal/conversion/compile", "github.com/conversion-operator/conversion-operator/internal/conversion/shape/strip"} {
+			"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile", "github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"} {
 			if name == denied || strings.HasPrefix(name, denied+"/") {
 				t.Errorf("a converter pod links %s", name)
 			}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // A converter pod remembers which objects it returned in a truncated form, so that users learn

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/conversion-operator/conversion-operator/internal/jsonascii"
+	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
 )
 
 // maxNesting is the maximum depth of a skipped value. API servers do not decode deeper values.

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/rewrite"
+	"github.com/conversion-operator/conversion-operator/internal/cli/rewrite"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/verify"
 )
 
 var labelKind = twoVersions{

@@ -103,7 +103,7 @@ type tab struct {
 	said     []string
 }
 
-// open opens a report of internal/report/testdata with its style sheet, as users get it.
+// open opens a report of internal/cli/report/testdata with its style sheet, as users get it.
 func open(t *testing.T, name string, actions ...action) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".html")
@@ -127,7 +127,7 @@ func visit(t *testing.T, url string, actions ...action) *tab {
 
 func report(t *testing.T, name string) []byte {
 	t.Helper()
-	at := filepath.Join("..", "..", "report")
+	at := filepath.Join("..", "..", "cli", "report")
 	text, err := os.ReadFile(filepath.Join(at, "testdata", name+".html"))
 	expect.NoError(t, err)
 	style, err := os.ReadFile(filepath.Join(at, "style.css"))

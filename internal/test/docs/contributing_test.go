@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/conversion-operator/conversion-operator/internal/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -65,7 +65,7 @@ func TestContributorsCommands(t *testing.T) {
 		case "bin/conversion-operator":
 			typeCommand(t, words)
 		case "bin/localcluster":
-			if !strings.Contains(read(t, "internal/localcluster/cmd/main.go"), `"`+words[1]) {
+			if !strings.Contains(read(t, "internal/dev/localcluster/cmd/main.go"), `"`+words[1]) {
 				t.Errorf("%s: bin/localcluster has no such command", line)
 			}
 		}
@@ -141,7 +141,7 @@ func TestContributorsTests(t *testing.T) {
 
 // TestStages: the help text of make lists the stages of make test-ci and make test-release, in order.
 func TestStages(t *testing.T) {
-	makefile, script := read(t, filepath.Join(root, "Makefile")), read(t, filepath.Join(root, "internal/tools/test.sh"))
+	makefile, script := read(t, filepath.Join(root, "Makefile")), read(t, filepath.Join(root, "internal/dev/tools/test.sh"))
 	for target, list := range map[string]string{"test-ci": "ci", "test-release": "release"} {
 		told := regexp.MustCompile(`(?m)^` + target + `: ## Run [^:]*: (.*)$`).FindStringSubmatch(makefile)
 		run := regexp.MustCompile(`(?m)^` + list + `=\(([a-z0-9@. -]+)\)$`).FindStringSubmatch(script)

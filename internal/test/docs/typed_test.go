@@ -31,7 +31,7 @@ var untyped = map[string]string{
 	"velero":         "It takes Velero, and a backup.",
 	"converter":      "It takes a conversion webhook of another project; TestDraftProbe asks one.",
 	"helm":           "It takes Helm, and an image; make helm installs the chart.",
-	"migrates":       "It rewrites all objects of a cluster, each time after minutes; TestMigrate in internal/cmd does so with a short delay.",
+	"migrates":       "It rewrites all objects of a cluster, each time after minutes; TestMigrate in internal/cli/cmd does so with a short delay.",
 	"krew":           "It takes krew, and archives that are published.",
 }
 
@@ -167,7 +167,7 @@ func TestMake(t *testing.T) {
 func makeKnows(t *testing.T, folder string) func(word string) bool {
 	t.Helper()
 	makefile := read(t, filepath.Join(folder, "Makefile"))
-	script := read(t, filepath.Join(folder, "internal/tools/with-cluster.sh"))
+	script := read(t, filepath.Join(folder, "internal/dev/tools/with-cluster.sh"))
 	return func(word string) bool {
 		name, _, isVariable := strings.Cut(word, "=")
 		has := func(text, before, after string) bool {

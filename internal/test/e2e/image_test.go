@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
@@ -31,7 +31,7 @@ import (
 // group, do not replace it, and its pods can be changed while objects are read. A pod that no longer
 // converts, although it is ready, is evicted.
 func TestConverterImage(t *testing.T) {
-	release.Only(t, "TestImage", "TestPodConvertsWrongly")
+	release.Only(t, "TestDecisions", "TestPodConvertsWrongly")
 	ctx := t.Context()
 	run(ctx, t, "kubectl", "-n", system, "patch", manager, "--type=json", "-p",
 		`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--proof-lifetime=3s"}]`)
@@ -108,7 +108,7 @@ func breakPod(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 // TestExternalConverter: a converter that users run, in a namespace of their own, serves the
 // certificate that the operator issued. The operator deploys nothing.
 func TestExternalConverter(t *testing.T) {
-	release.Only(t, "TestForeignService", "TestURL")
+	release.Only(t, "TestForeignService", "TestRotationOfOwnConverters")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "theirs.example.com")

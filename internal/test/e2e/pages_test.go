@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
@@ -89,7 +89,7 @@ const auditLog = `{"objectRef":{"resource":"crontabs","apiGroup":"batch.example.
 // object fails and is fixed, and the storage version is rolled back. The runbooks of a failure run
 // while it has failed.
 func TestMigrating(t *testing.T) {
-	release.Only(t, "TestSuspendedMigration", "TestTriggerDuringMigration", "TestFailedMigration")
+	release.Only(t, "TestSuspendedMigration", "TestStories")
 	t.Parallel()
 	ctx := t.Context()
 	crontab := inGroup(t, "example.com")

@@ -24,7 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/docs"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
@@ -40,7 +40,7 @@ const many = 1000
 // and nothing is done twice. Both images have the same binary. The test is not parallel, because other
 // tests need the first image.
 func TestUpgrade(t *testing.T) {
-	release.Only(t, "TestPreviousManager", "TestIntegration", "TestDowngrade")
+	release.Only(t, "TestPreviousManager", "TestIntegration", "TestStories")
 	ctx := t.Context()
 	before, now := os.Getenv("E2E_UPGRADE_IMAGE"), os.Getenv("E2E_IMAGE")
 	if before == "" {

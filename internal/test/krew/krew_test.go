@@ -56,7 +56,7 @@ func pack(t *testing.T, text string) string {
 		err := errors.Join(os.Mkdir(filepath.Join(folder, at), 0o700), os.WriteFile(filepath.Join(folder, at, name), []byte(text), 0o700)) //nolint:gosec // a program
 		expect.NoError(t, err)
 	}
-	packing := exec.CommandContext(t.Context(), filepath.Join("..", "..", "tools", "krew.sh"), "v1.2.3-4-gabc", "https://example.com/v1.2.3/", folder)
+	packing := exec.CommandContext(t.Context(), filepath.Join("..", "..", "dev", "tools", "krew.sh"), "v1.2.3-4-gabc", "https://example.com/v1.2.3/", folder)
 	packing.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if said, err := packing.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)

@@ -22,7 +22,7 @@ import (
 )
 
 // logging are the folders of the programs that run in clusters.
-var logging = []string{"controllers", "internal/cmd", "internal/migration", "internal/plan", "internal/tracing", "internal/verify", "internal/webhook"}
+var logging = []string{"controllers", "internal/cli/cmd", "internal/migration", "internal/operator/plan", "internal/operator/tracing", "internal/operator/verify", "internal/webhook"}
 
 // TestLines: messages and keys are constant, so that they can be searched and counted, and lines
 // per object have level V(1).

@@ -12,8 +12,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/draft"
+	"github.com/conversion-operator/conversion-operator/internal/cli/draft"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 

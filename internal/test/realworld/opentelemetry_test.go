@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 )
 
 // collector is an object whose configuration in YAML has one form, because both conversions write it in a

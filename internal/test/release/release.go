@@ -4,7 +4,7 @@
 // Package release skips slow tests outside of make test-release. If a new story takes more than a
 // minute, begin it with Only.
 //
-// These stages of make test-release (internal/tools/test.sh) are not in make test, which shows
+// These stages of make test-release (internal/dev/tools/test.sh) are not in make test, which shows
 // the same behaviour by other tests:
 //
 //	test-e2e-release      migrates thousands of objects, stops the operator or starts several
@@ -16,8 +16,8 @@
 //	                      each version, in package answers
 //	certmanager           builds another project. make test: TestCertManager and TestInjected
 //	crossplane            builds another project. make test: TestComposite
-//	velero                builds another project. make test: package internal/backup
-//	realworld             builds other projects. make test: the laws of internal/conversion
+//	velero                builds another project. make test: package internal/cli/backup
+//	realworld             builds other projects. make test: the laws of internal/engine/conversion
 //	promtool              builds another project. make test-ci: internal/test/monitoring
 //	fuzz                  each fuzzer runs for FUZZTIME. make test-ci: fuzz-short
 //	soak-short            random actions for three minutes. make test: internal/test/activation, which

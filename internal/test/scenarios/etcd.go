@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/localcluster"
+	"github.com/conversion-operator/conversion-operator/internal/dev/localcluster"
 	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 )
 

@@ -40,7 +40,7 @@
 // a rare violation may take several runs to reproduce. KEEP=1 leaves the cluster up. The flag -list
 // prints the steps of a seed without a cluster.
 //
-// The tests of internal/plan play the same steps, without failures and fleets, in the planner's world,
+// The tests of internal/operator/plan play the same steps, without failures and fleets, in the planner's world,
 // whose clock is virtual.
 //
 // # Simulated failures

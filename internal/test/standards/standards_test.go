@@ -172,7 +172,7 @@ func luaValue(state *lua.LState, value any) lua.LValue {
 // TestPodsAreRestricted: every pod that the planner's tests record satisfies the restricted Pod
 // Security Standard, by Kubernetes' own check.
 func TestPodsAreRestricted(t *testing.T) {
-	text, err := os.ReadFile("../../plan/testdata/pods.yaml")
+	text, err := os.ReadFile("../../operator/plan/testdata/pods.yaml")
 	expect.NoError(t, err)
 	pods := map[string]corev1.PodTemplateSpec{}
 	expect.NoError(t, yaml.UnmarshalStrict(text, &pods))

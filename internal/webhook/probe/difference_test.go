@@ -6,7 +6,7 @@ package probe
 import (
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // OwnTarget is a converter that the operator does not manage, such as that of another project.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/conversion-operator/conversion-operator/internal/preserved"
-	"github.com/conversion-operator/conversion-operator/internal/terminal"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
 )
 
 const (

@@ -1,0 +1,71 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
+	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
+)
+
+// services are read once, because definitions of a project share one.
+type services struct{ known sync.Map }
+
+// service reads a Service, and its endpoints; nil if the audit may not read them.
+func (a *auditor) service(ctx context.Context, crd string, reference *apiextensionsv1.ServiceReference) *audit.Service {
+	name := types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}
+	once, _ := a.services.known.LoadOrStore(name, sync.OnceValues(func() (*audit.Service, error) { return a.readService(ctx, name) }))
+	found, err := once.(func() (*audit.Service, error))()
+	if err != nil {
+		a.skip(crd, "Service "+name.String(), err)
+	}
+	return found
+}
+
+func (a *auditor) readService(ctx context.Context, name types.NamespacedName) (*audit.Service, error) {
+	service := corev1.Service{}
+	err := verify.Send(ctx, a.client.Get().AbsPath("/api/v1/namespaces", name.Namespace, "services", name.Name), &service)
+	if apierrors.IsNotFound(err) {
+		return &audit.Service{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &audit.Service{Found: true, Ready: -1}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		found.ExternalName = service.Spec.ExternalName
+		return found, nil
+	}
+	for _, port := range service.Spec.Ports {
+		found.Ports = append(found.Ports, port.Port)
+	}
+	slices := discoveryv1.EndpointSliceList{}
+	err = verify.Send(ctx, a.client.Get().AbsPath("/apis/discovery.k8s.io/v1/namespaces", name.Namespace, "endpointslices").
+		Param("labelSelector", discoveryv1.LabelServiceName+"="+name.Name), &slices)
+	if err == nil {
+		found.Ready = ready(slices.Items)
+	}
+	return found, err
+}
+
+// ready counts the ready endpoints. An endpoint without that field is ready.
+func ready(slices []discoveryv1.EndpointSlice) int {
+	n := 0
+	for _, slice := range slices {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,213 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
+	"github.com/conversion-operator/conversion-operator/internal/cli/audit/live"
+	"github.com/conversion-operator/conversion-operator/internal/cli/findings"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+)
+
+// auditOptions are the flags of the audit command.
+type auditOptions struct {
+	config   *genericclioptions.ConfigFlags
+	files    []string
+	upgrade  []string
+	output   output
+	severity string
+	noReads  bool
+	soon     time.Duration
+	atOnce   int
+}
+
+func newAuditCommand() *cobra.Command {
+	options := auditOptions{}
+	command := &cobra.Command{
+		Use:   "audit [CUSTOMRESOURCEDEFINITION...]",
+		Short: "Find risks for objects of CustomResourceDefinitions, in any cluster",
+		Long: `Find risks for objects of CustomResourceDefinitions, in any cluster: stored
+versions that block an upgrade, versions between which fields are lost, conversion
+webhooks that do not answer or are not trusted, and more. The command needs no
+operator, and writes nothing.
+
+To check conversion webhooks, the command reads one object of each kind at each
+served version, metadata only. --no-reads skips that. The report lists as not
+checked what the command may not read.
+
+With -f, the command examines the definitions in files and reads no cluster. With
+--upgrade, it compares the definitions of the cluster with manifests that are
+about to replace them.
+
+Rights: get and list of customresourcedefinitions, conversionpolicies,
+storageversionmigrations, services and endpointslices, and of the custom
+resources themselves unless --no-reads.
+
+Exit codes:
+  0  no finding of at least the severity --severity
+  1  findings of at least that severity
+  2  the audit could not run: a flag is wrong, or a file or the cluster cannot
+     be read`,
+		Example: `  conversion-operator audit
+  conversion-operator audit certificates.cert-manager.io --severity note -o wide
+  conversion-operator audit --upgrade new-crds.yaml
+  conversion-operator audit --context staging,production -o junit > audit.xml
+  conversion-operator audit -f config/crd -o json`,
+	}
+	options.addFlags(command)
+	return forUsers(command, cobra.ArbitraryArgs, options.run)
+}
+
+func (o *auditOptions) addFlags(command *cobra.Command) {
+	o.config = clusterFlags(command)
+	acceptContexts(command)
+	o.output.add(command, formTable, formWide, formJSON, formYAML, formSARIF, formJUnit)
+	command.ValidArgsFunction = namesIn(o.config, definitionKind)
+	flags := command.Flags()
+	flags.StringArrayVarP(&o.files, "filename", "f", nil, "file or directory of CustomResourceDefinitions, - for stdin; can be given several times; the command reads no cluster")
+	flags.StringArrayVar(&o.upgrade, "upgrade", nil, "file or directory of CustomResourceDefinitions that you are about to apply; can be given several times; the command examines only these")
+	flags.StringVar(&o.severity, "severity", "warning", "minimum severity to report: error, warning or note")
+	complete(command, "severity", "error", "warning", "note")
+	flags.BoolVar(&o.noReads, "no-reads", false, "read no custom resources; the command then does not check whether conversion webhooks work")
+	flags.DurationVar(&o.soon, "expires-within", 30*24*time.Hour, "report certificates that expire within this time")
+	flags.IntVar(&o.atOnce, "at-once", 8, "number of definitions to examine, and hold in memory, at the same time")
+}
+
+func (o *auditOptions) validate(names []string) error {
+	if err := o.output.validate(); err != nil {
+		return err
+	}
+	switch {
+	case !slices.Contains(audit.Severities, o.threshold()):
+		return fmt.Errorf("--severity must be error, warning or note, is %q", o.severity)
+	case o.atOnce < 1:
+		return fmt.Errorf("--at-once must be at least 1, is %d", o.atOnce)
+	case o.soon < 0:
+		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
+	case len(o.files) > 0 && hasComma(o.config):
+		return errors.New("-f examines files: leave out --context")
+	case len(o.files) > 0 && len(o.upgrade) > 0:
+		return errors.New("-f and --upgrade exclude each other: --upgrade compares files with the cluster")
+	case len(names) > 0 && len(o.files)+len(o.upgrade) > 0:
+		return errors.New("name definitions, or pass files: with files, the command examines the definitions in them")
+	}
+	return nil
+}
+
+// threshold accepts the flag in lower and upper case.
+func (o *auditOptions) threshold() audit.Severity {
+	return audit.Severity(strings.ToUpper(o.severity[:min(1, len(o.severity))]) + strings.ToLower(o.severity[min(1, len(o.severity)):]))
+}
+
+func (o *auditOptions) run(command *cobra.Command, names []string) error {
+	if err := o.validate(names); err != nil {
+		return err
+	}
+	find, err := o.finder(command, names)
+	if err != nil {
+		return err
+	}
+	reporting := reporting[audit.Report]{
+		config: o.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(), find: find,
+		writeText: func(w, summary io.Writer, report *audit.Report) error {
+			table := audit.Table{Wide: o.output.form == formWide, Color: bool(colorsOf(command.OutOrStdout()))}
+			return errors.Join(report.WriteTable(w, table), report.WriteSummary(summary))
+		},
+		findings: func(report *audit.Report) *findings.Report {
+			return foundByAudit(report, slices.Concat(o.files, o.upgrade))
+		},
+		judge: func(report *audit.Report) error {
+			if len(report.Findings) > 0 {
+				return &exitError{exitFound, errors.New("problems found; see the report")}
+			}
+			return nil
+		},
+	}
+	return reporting.run(command.Context())
+}
+
+// finder returns a function that audits files, or the cluster of a context. It has read all files.
+func (o *auditOptions) finder(command *cobra.Command, names []string) (func(context.Context) (*audit.Report, error), error) {
+	stdin := stdinOf(command)
+	if len(o.files) > 0 {
+		return func(context.Context) (*audit.Report, error) { return o.auditFiles(stdin) }, nil
+	}
+	next := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	if len(o.upgrade) > 0 {
+		crds, err := definitionsIn(o.upgrade, stdin)
+		if err != nil {
+			return nil, err
+		}
+		for _, crd := range crds {
+			next[crd.Name], names = crd, append(names, crd.Name)
+		}
+	}
+	return func(ctx context.Context) (*audit.Report, error) {
+		return o.auditCluster(ctx, names, next, command.ErrOrStderr())
+	}, nil
+}
+
+func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
+	crds, err := definitionsIn(o.files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var found []audit.Finding
+	for _, crd := range crds {
+		found = append(found, audit.Check(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
+	}
+	return audit.NewReport(len(crds), found, nil, o.threshold()), nil
+}
+
+func (o *auditOptions) auditCluster(
+	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, stderr io.Writer,
+) (*audit.Report, error) {
+	config, err := reach(o.config)
+	if err != nil {
+		return nil, err
+	}
+	progress := &progress{to: stderr, interactive: isTerminal(stderr), what: "definitions"}
+	report, err := live.Audit(ctx, config, live.Options{
+		Names: slices.Compact(slices.Sorted(slices.Values(names))), Next: next, NoReads: o.noReads, Soon: o.soon, AtOnce: o.atOnce,
+		Threshold: o.threshold(), Now: time.Now(),
+		Progress: func(done, of int) { progress.page(int64(done), int64(of-done)) },
+	})
+	progress.clear()
+	return report, err
+}
+
+// definitionsIn returns the definitions in files, and ignores other documents.
+func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	objects, err := readObjects(files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	var found []*apiextensionsv1.CustomResourceDefinition
+	for _, object := range objects {
+		if object.Kind != definitionManifest {
+			continue
+		}
+		crd, err := verify.ReadDefinition(object)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, crd)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))
+	}
+	return found, nil
+}

@@ -1,0 +1,124 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// serveMetrics serves metrics as the manager does until the test ends, and returns the address.
+func serveMetrics(t *testing.T, manager managerOptions) string {
+	t.Helper()
+	manager.metrics = "127.0.0.1:0"
+	options := manager.metricsOptions()
+	options.FilterProvider = nil // without an API server, no authorization is possible
+	server, err := metricsserver.NewServer(options, &rest.Config{}, http.DefaultClient)
+	expect.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	bound, known := server.(interface{ GetBindAddr() string })
+	if !known {
+		t.Fatalf("%T does not tell where it listens", server)
+	}
+	expect.Eventually(t, "it listens", func() (bool, string) { return bound.GetBindAddr() != "", "no address" })
+	return bound.GetBindAddr()
+}
+
+// TestManagerNeedsItsPod: a manager in a pod that does not know its own account does not start, because
+// it could not keep users from that account.
+func TestManagerNeedsItsPod(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	err := managerOptions{namespace: "conversion-system", image: "a"}.run(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "--pod is empty in a pod") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestManagerMetricsTLS: the metrics server has the same TLS settings as converters.
+func TestManagerMetricsTLS(t *testing.T) {
+	address := serveMetrics(t, managerOptions{})
+	for name, test := range map[string]struct {
+		client  *tls.Config
+		version uint16
+		refused string
+	}{
+		"who can":               {&tls.Config{}, tls.VersionTLS13, ""},
+		"who cannot":            {&tls.Config{MaxVersion: tls.VersionTLS12}, tls.VersionTLS12, ""},
+		"who knows old ciphers": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA}}, 0, "handshake failure"},
+		"who knows old TLS":     {&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, 0, "protocol version not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.client.InsecureSkipVerify = true
+			connection, err := tls.Dial("tcp", address, test.client)
+			if test.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), test.refused) {
+					t.Errorf("error is %v, want %s", err, test.refused)
+				}
+				return
+			}
+			expect.NoError(t, err)
+			defer connection.Close()
+			if got := connection.ConnectionState().Version; got != test.version {
+				t.Errorf("it speaks %s", tls.VersionName(got))
+			}
+		})
+	}
+}
+
+// TestManagerMetricsCertificate: a client that trusts the authority of the mounted certificate can
+// verify the manager, also after a renewal.
+func TestManagerMetricsCertificate(t *testing.T) {
+	const name = "conversion-operator-metrics.conversion-system.svc"
+	directory, now := t.TempDir(), time.Now()
+	authority, err := pki.NewAuthority("metrics", now, time.Hour)
+	expect.NoError(t, err)
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authority.Certificate)
+	mount := func() {
+		leaf, err := pki.IssueLeaf(authority, name, now, time.Hour)
+		expect.NoError(t, err)
+		mountCertificate(t, directory, leaf)
+	}
+	mount()
+	address := serveMetrics(t, managerOptions{metricsCerts: directory})
+	served := func() string {
+		connection, err := tls.Dial("tcp", address, &tls.Config{RootCAs: trusted, ServerName: name})
+		expect.NoError(t, err)
+		defer connection.Close()
+		return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	first := served()
+	mount()
+	expect.Eventually(t, "the renewed certificate is served", func() (bool, string) { return served() != first, "the first one" })
+}
+
+// TestManagerMetricsCertificateMissing: the manager does not start, because a generated
+// certificate could not be verified.
+func TestManagerMetricsCertificateMissing(t *testing.T) {
+	directory := t.TempDir()
+	_, _, err := run("manager", "--namespace=conversion-system", "--image=conversion-operator", "--metrics-cert-path="+directory)
+	if want := "--metrics-cert-path: open " + filepath.Join(directory, "tls.crt") + ": no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+const rewritePolicy = "../rewrite/testdata/policy.yaml"
+
+// rewriteIn copies a folder of testdata, and runs the command on the copy.
+func rewriteIn(t *testing.T, folder string, args ...string) (copied, stdout, stderr string, code int) {
+	t.Helper()
+	copied = t.TempDir()
+	expect.NoError(t, os.CopyFS(copied, os.DirFS(folder)))
+	stdout, stderr, code = runRewrite(t, "", append(args, "-f", copied)...)
+	return copied, stdout, stderr, code
+}
+
+func runRewrite(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	stdout, stderr, err := runWith(stdin, append([]string{"rewrite", "--policy", rewritePolicy, "--crd", rewritePolicy}, args...)...)
+	return stdout, stderr, ExitCode(err)
+}
+
+// TestRewriteKustomize: kustomize makes of a rewritten repository what the conversion makes of its
+// former result.
+func TestRewriteKustomize(t *testing.T) {
+	t.Parallel()
+	before := built(t, "../rewrite/testdata/kustomize")
+	folder, stdout, stderr, code := rewriteIn(t, "../rewrite/testdata/kustomize", "--to", "v1")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	converted, stderr, code := runRewrite(t, before, "--to", "v1", "-f", "-")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if after := built(t, folder); !reflect.DeepEqual(spec(t, after), spec(t, converted)) {
+		t.Errorf("kustomize makes\n%s\nof the rewritten repository, and should make\n%s", after, converted)
+	}
+	_, stderr, code = runRewrite(t, "", "--to", "v1", "-f", folder, "--check")
+	if code != 0 {
+		t.Errorf("a second time, the command finds something: %s", stderr)
+	}
+}
+
+func built(t *testing.T, folder string) string {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	expect.NoError(t, err)
+	text, err := resources.AsYaml()
+	expect.NoError(t, err)
+	return string(text)
+}
+
+func spec(t *testing.T, text string) any {
+	t.Helper()
+	documents, err := manifest.Parse("a manifest", []byte(text))
+	expect.NoError(t, err)
+	return expect.JSON(t, documents[0].JSON)
+}
+
+// TestRewriteFiles: --dry-run and --check change nothing; without them, files keep their permissions,
+// and manifests that stay are named with their line.
+func TestRewriteFiles(t *testing.T) {
+	t.Parallel()
+	read := func(folder, name string) string {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		expect.NoError(t, err)
+		return string(text)
+	}
+	const manifests = "../rewrite/testdata/manifests"
+	for _, flag := range []string{"--dry-run", "--check"} {
+		folder, stdout, _, code := rewriteIn(t, manifests, "--to", "v1", flag)
+		if code != exitFound || read(folder, "comments.yaml") != read(manifests, "comments.yaml") {
+			t.Errorf("%s: exit code %d, and the file may have changed", flag, code)
+		}
+		if isDiff := strings.Contains(stdout, "\n+  listeners: # ask the network team"); isDiff != (flag == "--dry-run") {
+			t.Errorf("%s writes\n%s", flag, stdout)
+		}
+	}
+	folder := t.TempDir()
+	expect.NoError(t, os.CopyFS(folder, os.DirFS(manifests)))
+	executable := filepath.Join(folder, "comments.yaml")
+	expect.NoError(t, os.Chmod(executable, 0o751)) //nolint:gosec // it is to be kept
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "binary.yaml"), []byte("example.com/v1beta1\x00"), 0o600))
+	expect.NoError(t, os.Symlink("comments.yaml", filepath.Join(folder, "link.yaml")))
+	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", folder)
+	if code != exitFound {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"comments.yaml: 2 objects rewritten\n",
+		"anchors.yaml:53: lossy stays at v1beta1: .spec.note: version v1 cannot express it: v1 has no such field\n",
+		"tabs.yaml:4: this is not YAML: found character that cannot start any token\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, stdout)
+		}
+	}
+	info, err := os.Lstat(executable)
+	expect.NoError(t, err)
+	if info.Mode() != 0o751 {
+		t.Errorf("the permissions of a file became %v", info.Mode())
+	}
+	if entries, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(entries) > 0 {
+		t.Errorf("temporary files are left: %v %v", entries, err)
+	}
+	if text := read(folder, "link.yaml"); !strings.Contains(text, "apiVersion: example.com/v1 ") {
+		t.Errorf("behind the link is\n%s", text)
+	}
+}
+
+// TestReplaceFile: a file that another program changes meanwhile stays.
+func TestReplaceFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	expect.NoError(t, os.WriteFile(file, []byte("changed"), 0o600))
+	if err := replaceFile(file, []byte("before"), []byte("after")); err == nil || !strings.Contains(err.Error(), "has changed meanwhile") {
+		t.Errorf("it says %v", err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(file)); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v %v", entries, err)
+	}
+}

@@ -1,0 +1,88 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/conversion-operator/conversion-operator/internal/migration"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
+)
+
+// runMigrationOptions are the flags of the run-migration command.
+type runMigrationOptions struct {
+	spec       string
+	kubeconfig string
+	metrics    string
+}
+
+func newRunMigrationCommand() *cobra.Command {
+	var o runMigrationOptions
+	cmd := &cobra.Command{
+		Use:   contract.Command,
+		Short: "Run the migration of a policy, in a pod",
+		Long: `Run the migration of a policy, in a pod: rewrite every stored object of one resource
+at its storage version. To migrate from a shell, use conversion-operator migrate.
+
+The manager starts this command in a Job, with a specification of the run. The
+command keeps a record of the run in a ConfigMap, and continues from that record
+when it is started again.
+
+It exits with 0 when the run has ended and its record has the result, even if
+objects failed, or if the run was aborted because it cannot succeed. Any other
+exit code means that the manager should start it again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			spec, err := contract.ParseSpec(o.spec)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), &spec)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.spec, contract.SpecFlag, "", "specification of the run as JSON, which the manager writes")
+	_ = cmd.MarkFlagRequired(contract.SpecFlag) // the flag is there
+	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; default $KUBECONFIG, else the pod's own ServiceAccount")
+	return cmd
+}
+
+func (o *runMigrationOptions) run(ctx context.Context, spec *contract.Spec) error {
+	limitMemory()
+	collectEarly()
+	endpoint := cmp.Or(spec.TracingEndpoint, tracing.Endpoint(os.Getenv))
+	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: endpoint, Service: "conversion-operator-migrate", Version: versionText()})
+	if err != nil {
+		return err
+	}
+	defer traces.Stop(ctx)
+	config, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	metrics := migration.NewMetrics(spec.Pin.Name, versionText())
+	defer startMetricsServer(ctx, o.metrics, metrics.Handler())()
+	engine, err := migration.NewEngine(ctx, config, spec, traces.Tracer, metrics)
+	if err != nil {
+		return err
+	}
+	_, err = engine.Run(ctx)
+	return err
+}
+
+func (o *runMigrationOptions) restConfig() (*rest.Config, error) {
+	kubeconfig := cmp.Or(o.kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
+}

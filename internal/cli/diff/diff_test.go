@@ -1,0 +1,166 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
+
+// read decodes a file of testdata, and reports whether it exists.
+func read(t *testing.T, into any, path ...string) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
+	if os.IsNotExist(err) {
+		return false
+	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, into))
+	return true
+}
+
+func side(t *testing.T, folder, when string) Side {
+	t.Helper()
+	side := Side{Policy: &v1alpha1.ConversionPolicy{}, CRD: &apiextensionsv1.CustomResourceDefinition{}}
+	if !read(t, side.Policy, folder, when+"-policy.yaml") {
+		side.Policy = nil
+	}
+	if !read(t, side.CRD, folder, when+"-crd.yaml") {
+		t.Fatalf("%s has no CustomResourceDefinition", folder)
+	}
+	if _, err := os.Stat(filepath.Join("testdata", folder, when+"-objects.yaml")); err != nil {
+		return side
+	}
+	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, when+"-objects.yaml")}, nil)
+	expect.NoError(t, err)
+	for _, document := range documents {
+		object, err := preserved.Decode(document.JSON)
+		expect.NoError(t, err)
+		side.Objects = append(side.Objects, object)
+	}
+	return side
+}
+
+func report(t *testing.T, folder string) *Report {
+	t.Helper()
+	policy, err := Compare(side(t, folder, "before"), side(t, folder, "after"))
+	expect.NoError(t, err)
+	return &Report{Format: Format, Policies: []Policy{policy}}
+}
+
+func TestTables(t *testing.T) {
+	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true, "fields-moved": true, "moved-in-group": true}
+	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%v: %d cases", err, len(folders))
+	}
+	for _, folder := range folders {
+		folder = filepath.Base(filepath.Dir(folder))
+		t.Run(folder, func(t *testing.T) {
+			found := report(t, folder)
+			expect.Equal(t, "worse", worse[folder], found.Worse())
+			var out bytes.Buffer
+			expect.NoError(t, found.WriteTables(&out, Table{}))
+			golden.Check(t, out.String(), folder, "table.txt")
+		})
+	}
+}
+
+func TestWideAndColored(t *testing.T) {
+	var out bytes.Buffer
+	both := &Report{Policies: append(report(t, "dropped").Policies, report(t, "does-not-fit").Policies...)}
+	expect.NoError(t, both.WriteTables(&out, Table{Wide: true, Colors: true}))
+	golden.Check(t, out.String(), "dropped", "wide-colored.txt")
+}
+
+func TestJSON(t *testing.T) {
+	for _, folder := range []string{"dropped", "preserved-data", "fields-moved"} {
+		text, err := json.MarshalIndent(report(t, folder), "", "  ")
+		expect.NoError(t, err)
+		text = regexp.MustCompile(`"ruleset(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"ruleset$1": "HASH"`))
+		golden.Check(t, string(text)+"\n", folder, "report.json")
+	}
+}
+
+// TestInvalidBefore has rules that are not valid before or after the change.
+func TestInvalidBefore(t *testing.T) {
+	if _, err := Compare(side(t, "does-not-fit", "after"), side(t, "does-not-fit", "before")); err == nil ||
+		!strings.HasPrefix(err.Error(), "crontabs.example.com: the previous rules are not valid: spec.converter.declarative.spokes[0]") {
+		t.Errorf("error is %v", err)
+	}
+	image := side(t, "same", "after")
+	image.Policy = image.Policy.DeepCopy()
+	image.Policy.Spec.Converter = v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}
+	if policy, err := Compare(side(t, "same", "before"), image); err != nil || !policy.Worse || len(policy.Errors) != 1 {
+		t.Errorf("%v: %+v", err, policy)
+	}
+}
+
+// TestUnknownHub has a hub that neither CustomResourceDefinition has: nothing is converted after the change.
+func TestUnknownHub(t *testing.T) {
+	before := side(t, "preserved-data", "after")
+	after := before
+	after.Policy = before.Policy.DeepCopy()
+	after.Policy.Spec.Converter.Declarative.Hub = "v7"
+	policy, err := Compare(before, after)
+	expect.NoError(t, err)
+	if !policy.Worse || len(policy.Errors) != 1 || !strings.HasPrefix(policy.Errors[0], `spec.converter.declarative.hub: Not found: "v7": `) {
+		t.Errorf("%+v", policy)
+	}
+}
+
+func wantSentences(t *testing.T, policy Policy, want ...string) {
+	t.Helper()
+	var got []string
+	for _, field := range policy.Preserved {
+		got = append(got, field.Sentences()...)
+	}
+	expect.Equal(t, "sentences", want, got)
+}
+
+// TestWithoutObjects checks that the rules suffice to find gained and lost counterparts.
+func TestWithoutObjects(t *testing.T) {
+	after := side(t, "preserved-data", "after")
+	after.Objects = nil
+	policy, err := Compare(side(t, "preserved-data", "before"), after)
+	expect.NoError(t, err)
+	wantSentences(t, policy,
+		".spec.mode of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
+		"objects that preserve .spec.note of v1: it becomes data in v2 (.spec.note) by a migration run",
+		"objects that preserve .spec.owner of v1: it becomes data in v2 (.spec.leader) by a migration run",
+	)
+}
+
+// TestAnotherHub has two spokes that the previous rules converted through the former hub.
+func TestAnotherHub(t *testing.T) {
+	before := side(t, "preserved-data", "after")
+	before.Objects = nil
+	after := before
+	after.Policy = before.Policy.DeepCopy()
+	after.Policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v2"}, {Version: "v3"}}}
+	policy, err := Compare(before, after)
+	expect.NoError(t, err)
+	wantSentences(t, policy,
+		".spec.a of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
+		".spec.a of v1 no longer has a place in v3: it is preserved in an annotation while an object is there",
+		".spec.owner of v1 no longer has a place in v2: it is preserved in an annotation while an object is there",
+		".spec.b of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
+		".spec.leader of v2 no longer has a place in v1: it is preserved in an annotation while an object is there",
+		".spec.b of v3 no longer has a place in v1: it is preserved in an annotation while an object is there",
+	)
+}

@@ -1,0 +1,392 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+)
+
+// maxRules is the number of rules that a spoke may have.
+const maxRules = 256
+
+// maxRounds bounds how often wrong rules are replaced by others.
+const maxRounds = 12
+
+// judge tests rules with the engine.
+type judge struct {
+	crd        *apiextensionsv1.CustomResourceDefinition
+	spoke, hub string
+	// kept are rules that the policy already has.
+	kept         []v1alpha1.Rule
+	roots        map[bool]*field // the root of the hub, and of the spoke
+	observations []*observation
+	// pairs returns the fields that correspond without a rule.
+	pairs func() *pairs
+}
+
+// trial is what rules do to the objects of all observations.
+type trial struct {
+	verdicts map[*hypothesis]*verdict
+	// differ are the fields for which no rule is, and what differs in them.
+	differ     map[spotOf]*Difference
+	equivalent map[spotOf]*Difference
+	// unexplained are the fields that differ when a field changes.
+	unexplained map[*field]map[*field]bool
+}
+
+// spotOf is a field of the version that objects are converted to.
+type spotOf struct {
+	toHub bool
+	field *field
+}
+
+// verdict is what observations say about a rule.
+type verdict struct {
+	confirmed int
+	values    map[string]bool
+	wrong     int
+	example   string
+}
+
+// isWrong reports whether observations refute the rule. A few may differ: converters have special cases,
+// which are listed.
+func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*10 > v.confirmed }
+
+// confirm returns the rules that compile, and that observations do not refute. It marks the others.
+func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
+	for round := 0; ; round++ {
+		chosen, result, err := j.compiled(all, nests)
+		if err != nil {
+			return nil, nil, err
+		}
+		tried, err := j.try(chosen, result.Ruleset)
+		if err != nil {
+			return nil, nil, err
+		}
+		done := true
+		for h, v := range tried.verdicts {
+			if v.isWrong() {
+				h.refuted, done = v.example, false
+			}
+		}
+		if done {
+			return chosen, tried, nil
+		}
+		if round >= maxRounds {
+			all = chosen // from here on, wrong rules are only removed
+		}
+	}
+}
+
+var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
+
+// compiled chooses rules, and marks those that the compiler or API servers refuse.
+func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
+	for _, h := range all {
+		if why := unwritable(&h.rule); why != "" && h.refuted == "" {
+			h.refuted, h.unwritable = why, true
+		}
+	}
+	for {
+		chosen := choose(all, maxRules-len(j.kept), nests)
+		result := compile.Compile(j.crd, j.rules(chosen))
+		if len(result.Errors) == 0 && result.Ruleset != nil {
+			return chosen, result, nil
+		}
+		refused := 0
+		refuse := func(h *hypothesis, why string) {
+			if h.refuted == "" {
+				h.refuted, refused = why, refused+1
+			}
+		}
+		for _, err := range result.Errors {
+			found := ruleInError.FindStringSubmatch(err.Field)
+			if found == nil {
+				return nil, result, fmt.Errorf("%s: %s", err.Field, err.ErrorBody())
+			}
+			i, _ := strconv.Atoi(found[1]) // only digits
+			switch i -= len(j.kept); {
+			case i >= 0 && i < len(chosen):
+				refuse(chosen[i], err.ErrorBody())
+			case i < 0 && len(chosen) > 0: // a rule of the policy was valid without this one
+				refuse(chosen[len(chosen)-1], err.ErrorBody())
+			}
+		}
+		if refused == 0 {
+			return nil, result, fmt.Errorf("the CustomResourceDefinition cannot be compiled: %w", result.Errors.ToAggregate())
+		}
+	}
+}
+
+func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
+	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke), Rules: slices.Clone(j.kept)}
+	for _, h := range chosen {
+		spoke.Rules = append(spoke.Rules, h.rule)
+	}
+	return &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(j.hub), Spokes: []v1alpha1.Spoke{spoke}}
+}
+
+// choose takes up to most hypotheses in order, without those for a field that already has a rule.
+func choose(all []*hypothesis, most int, nests func(outer, inner *hypothesis) bool) (chosen []*hypothesis) {
+	taken, below := map[*field]*hypothesis{}, map[*field]int{}
+	free := func(h *hypothesis) bool {
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			for at := f; at != nil; at = at.parent {
+				if outer := taken[at]; outer != nil && (at == f || !nests(outer, h)) {
+					return false
+				}
+			}
+			if below[f] > 0 && !nests(h, nil) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, h := range all {
+		if h.refuted != "" || h.unsure || len(chosen) >= most || !free(h) {
+			continue
+		}
+		chosen = append(chosen, h)
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			taken[f] = h
+			for at := f.parent; at != nil; at = at.parent {
+				below[at]++
+			}
+		}
+	}
+	return chosen
+}
+
+// try converts the objects of all observations by the rules, and compares the results with what was observed.
+func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, error) {
+	converter, err := conversion.NewConverter(ruleset)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, equivalent: map[spotOf]*Difference{}, unexplained: map[*field]map[*field]bool{}}
+	owners := map[*field]*hypothesis{}
+	for _, h := range chosen {
+		t.verdicts[h] = &verdict{values: map[string]bool{}}
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			owners[f] = h
+		}
+	}
+	var before *outcome
+	for _, o := range j.observations {
+		to := j.spoke
+		if o.toHub {
+			to = j.hub
+		}
+		found := &outcome{observation: o}
+		converted, err := converter.Convert(nil, o.object, to)
+		if err == nil {
+			var object any
+			if object, err = preserved.Decode(converted); err == nil {
+				found = compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
+			}
+		}
+		if err != nil {
+			found.differ = map[spot]difference{{j.roots[o.toHub], ""}: {nil, err.Error(), "an object", false}}
+		}
+		switch {
+		case !o.isPair():
+			t.record(found)
+		case before == nil:
+			before = found
+		default:
+			before.join(found)
+			t.record(before)
+			t.record(found)
+			before = nil
+		}
+	}
+	return t, nil
+}
+
+// outcome is what rules do to the object of one observation.
+type outcome struct {
+	*observation
+	// right and wrong are the values of each rule, and an example.
+	right, wrong map[*hypothesis]string
+	differ       map[spot]difference
+	equivalent   map[spot]difference
+}
+
+type difference struct {
+	owner         *hypothesis
+	mine, theirs  string
+	wasThereFirst bool
+}
+
+func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs *pairs) *outcome {
+	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}}
+	inside := map[*hypothesis]string{}
+	places := maps.Clone(ours)
+	maps.Copy(places, o.out)
+	for _, at := range places.sorted() {
+		mine, predicted := ours[at]
+		theirs, observed := o.out[at]
+		h := ownerOf(at.field, owners)
+		switch {
+		case predicted && observed && sameValue(mine, theirs):
+			for h := h; h != nil && !isZero(mine); h = outerOf(h, owners) {
+				found.right[h] += mine
+			}
+		case !predicted && o.isPair() && pairs.partner[at.field] == nil:
+			// The value may come from preserved data, which the other object of the pair had.
+		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)), predicted && observed && sameNotation(mine, theirs):
+			found.equivalent[at] = difference{h, mine, theirs, false}
+		default:
+			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))
+			base, there := o.base[at]
+			switch {
+			case h == nil, !predicted && observed && base == theirs: // what the converter always writes refutes no rule
+			case isInside(at.field, h):
+				inside[h] = example
+			default:
+				found.wrong[h] = example
+			}
+			found.differ[at] = difference{h, mine, theirs, there == observed && base == theirs}
+		}
+	}
+	for h, example := range inside {
+		if found.right[h] == "" {
+			found.wrong[h] = example
+		}
+	}
+	return found
+}
+
+// join removes what is wrong in one direction of a pair, where the other direction is right: only one of them
+// may have been converted, and what a rule does not express is preserved. A pair that is right in both directions
+// counts once.
+func (o *outcome) join(other *outcome) {
+	for _, both := range [][2]*outcome{{o, other}, {other, o}} {
+		for h := range both[0].wrong {
+			if both[1].wrong[h] == "" && both[1].right[h] != "" {
+				delete(both[0].wrong, h)
+				maps.DeleteFunc(both[0].differ, func(_ spot, d difference) bool { return d.owner == h })
+			}
+		}
+	}
+	maps.DeleteFunc(other.right, func(h *hypothesis, _ string) bool { return o.right[h] != "" })
+}
+
+func (t *trial) record(o *outcome) {
+	for h, example := range o.wrong {
+		t.verdicts[h].wrong++
+		t.verdicts[h].example = example
+	}
+	for h, text := range o.right {
+		if o.wrong[h] == "" {
+			t.verdicts[h].confirmed++
+			t.verdicts[h].values[text] = true
+		}
+	}
+	for _, at := range sortedSpots(maps.Keys(o.equivalent)) {
+		d := o.equivalent[at]
+		note(t.equivalent, spotOf{o.toHub, at.field}, d.mine, d.theirs)
+	}
+	for _, at := range sortedSpots(maps.Keys(o.differ)) {
+		d := o.differ[at]
+		note(t.differ, spotOf{o.toHub, at.field}, d.mine, d.theirs)
+		if o.changed == nil || d.wasThereFirst {
+			continue
+		}
+		if t.unexplained[o.changed] == nil {
+			t.unexplained[o.changed] = map[*field]bool{}
+		}
+		t.unexplained[o.changed][at.field] = true
+	}
+}
+
+// isInside reports whether a field is in an object, list or map that a rule moves: a difference in it does
+// not refute the move if something else in it is right.
+func isInside(f *field, h *hypothesis) bool {
+	return h.rule.Move != nil && f != h.spoke[0] && f != h.hub[0]
+}
+
+// ownerOf returns the innermost rule around a field.
+func ownerOf(f *field, owners map[*field]*hypothesis) *hypothesis {
+	for at := f; at != nil; at = at.parent {
+		if h := owners[at]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// outerOf returns the rule that moves the object, list or map around the fields of a rule, nil if there is none.
+func outerOf(h *hypothesis, owners map[*field]*hypothesis) *hypothesis {
+	return ownerOf(slices.Concat(h.spoke, h.hub)[0].parent, owners)
+}
+
+func note(into map[spotOf]*Difference, at spotOf, mine, theirs string) {
+	d := into[at]
+	if d == nil {
+		d = &Difference{Path: at.field.String(), Draft: orNone(mine), Observed: orNone(theirs), always: mine == ""}
+		into[at] = d
+	}
+	d.always = d.always && mine == "" && d.Observed == orNone(theirs)
+	d.Count++
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	if len(text) > 100 {
+		text = strings.ToValidUTF8(text[:100], "") + "…"
+	}
+	return text
+}
+
+// sameNotation reports whether two values are the same number, duration or quantity in other notations: converters
+// in Go read a value and write it again.
+func sameNotation(a, b string) bool {
+	left, errLeft := preserved.Decode([]byte(a))
+	right, errRight := preserved.Decode([]byte(b))
+	return errLeft == nil && errRight == nil && alikeInNotation(left, right)
+}
+
+func alikeInNotation(a, b any) bool {
+	switch left := a.(type) {
+	case map[string]any:
+		right, isObject := b.(map[string]any)
+		return isObject && maps.EqualFunc(left, right, alikeInNotation)
+	case []any:
+		right, isList := b.([]any)
+		return isList && slices.EqualFunc(left, right, alikeInNotation)
+	}
+	for _, form := range formsOf(string(preserved.Encode(a))) {
+		for _, other := range formsOf(string(preserved.Encode(b))) {
+			if form.text == other.text && (form.as == other.as || form.as == "" || other.as == "") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameValue reports whether two texts are the same JSON value, also if converters write it in another way.
+func sameValue(a, b string) bool {
+	if a == b {
+		return true
+	}
+	left, errLeft := preserved.Decode([]byte(a))
+	right, errRight := preserved.Decode([]byte(b))
+	return errLeft == nil && errRight == nil && string(preserved.Encode(left)) == string(preserved.Encode(right))
+}

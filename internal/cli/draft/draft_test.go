@@ -1,0 +1,329 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// widgets returns a CustomResourceDefinition. Each version has the properties of .spec, as YAML in flow style.
+func widgets(t testing.TB, v1, v2 string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name, crd.Spec.Group, crd.Spec.Scope = "widgets.example.com", "example.com", apiextensionsv1.NamespaceScoped
+	crd.Spec.Names.Kind, crd.Spec.Names.Plural = "Widget", "widgets"
+	for i, properties := range []string{v1, v2} {
+		schema := &apiextensionsv1.JSONSchemaProps{}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte("{type: object, properties: {spec: {type: object, properties: {"+properties+"}}}}"), schema))
+		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: fmt.Sprintf("v%d", i+1), Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+		})
+	}
+	return crd
+}
+
+func rulesOf(t testing.TB, texts ...string) *v1alpha1.DeclarativeConverter {
+	t.Helper()
+	spoke := v1alpha1.Spoke{Version: "v1"}
+	for _, text := range texts {
+		rule := v1alpha1.Rule{}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte(text), &rule))
+		spoke.Rules = append(spoke.Rules, rule)
+	}
+	return &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{spoke}}
+}
+
+// rulesIn returns the rules of a draft, and textsOf as a policy has them.
+func rulesIn(draft *Draft) (rules []v1alpha1.Rule) {
+	for _, rule := range draft.Rules {
+		rules = append(rules, rule.Rule)
+	}
+	return rules
+}
+
+func textsOf(draft *Draft) []string {
+	texts := []string{}
+	for _, rule := range draft.Rules {
+		texts = append(texts, flow(rule.Rule))
+	}
+	return texts
+}
+
+func make2(t *testing.T, input Input) *Draft {
+	t.Helper()
+	input.Spoke, input.Hub = "v1", "v2"
+	draft, err := Make(input)
+	expect.NoError(t, err)
+	result := compile.Compile(input.CRD, draft.Policy.Spec.Converter.Declarative)
+	expect.NoError(t, result.Errors.ToAggregate())
+	return draft
+}
+
+// kind is a change of a schema, and the rules for it.
+type kind struct {
+	V1, V2        string
+	Rules, AsGood []v1alpha1.Rule
+	Unguessed     bool
+}
+
+func (k *kind) converter() *v1alpha1.DeclarativeConverter {
+	return &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: k.Rules}}}
+}
+
+// flows returns rules, as a policy has them, sorted.
+func flows(rules []v1alpha1.Rule) (texts []string) {
+	for _, rule := range rules {
+		texts = append(texts, flow(rule))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func kinds(t *testing.T) map[string]kind {
+	t.Helper()
+	text, err := os.ReadFile("testdata/kinds.yaml")
+	expect.NoError(t, err)
+	all := map[string]kind{}
+	expect.NoError(t, yaml.UnmarshalStrict(text, &all))
+	return all
+}
+
+// TestKinds drafts a rule of each kind. Probing finds all, so do objects at both versions, and the schemas alone find
+// no wrong one.
+func TestKinds(t *testing.T) {
+	for name, test := range kinds(t) {
+		t.Run(name, func(t *testing.T) {
+			s := &sample{crd: widgets(t, test.V1, test.V2), policy: &v1alpha1.ConversionPolicy{}}
+			s.policy.Spec.Converter.Declarative = test.converter()
+			convert, want := engine(t, s.crd, test.converter()), flows(test.Rules)
+			probed := make2(t, Input{CRD: s.crd, Convert: convert})
+			expect.Equal(t, "rules by probing", want, flows(rulesIn(probed)))
+			if len(probed.Differences)+len(probed.Ambiguous)+len(probed.Probe.Problems) > 0 {
+				t.Errorf("by probing, something is open: %+v", probed)
+			}
+			// Another object of a pair may have had the value of a default; lists with one element look like wrapped values.
+			if name != "default" && name != "list in text" {
+				paired := make2(t, Input{CRD: s.crd, Pairs: pairsOf(t, s, convert)})
+				expect.Equal(t, "rules from pairs", want, flows(rulesIn(paired)))
+			}
+			guessed := make2(t, Input{CRD: s.crd})
+			for _, rule := range textsOf(guessed) {
+				if !slices.Contains(slices.Concat(want, flows(test.AsGood)), rule) {
+					t.Errorf("by the schemas alone, there is the wrong rule %s", rule)
+				}
+			}
+			if test.Unguessed != (len(guessed.Rules) < len(want)) {
+				t.Errorf("by the schemas alone, there are the rules %s: %+v", textsOf(guessed), guessed.Ambiguous)
+			}
+		})
+	}
+}
+
+// TestRivals: of several fields that are as likely, none gets a rule.
+func TestRivals(t *testing.T) {
+	crd := widgets(t, `timeout: {type: string}`, `readTimeout: {type: string}, writeTimeout: {type: string}`)
+	guessed := make2(t, Input{CRD: crd})
+	if len(guessed.Rules) > 0 || len(guessed.Ambiguous) == 0 || !guessed.IsAmbiguous() {
+		t.Errorf("the draft is %+v", guessed)
+	}
+	pair := Pair{
+		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
+		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "90s", "writeTimeout": "90s"}}`),
+	}
+	observed := make2(t, Input{CRD: crd, Pairs: []Pair{pair}})
+	if len(observed.Rules) > 0 || len(observed.Ambiguous) == 0 {
+		t.Errorf("the draft is %+v", observed)
+	}
+	other := Pair{[]byte(strings.ReplaceAll(string(pair.Spoke), "90s", "5s")), []byte(strings.ReplaceAll(string(pair.Hub), `"writeTimeout": "90s"`, `"writeTimeout": "5s"`))}
+	observed = make2(t, Input{CRD: crd, Pairs: []Pair{pair, other}})
+	expect.Equal(t, "rules", []string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed))
+}
+
+// TestHints: a hint decides between rivals, unless objects refute it.
+func TestHints(t *testing.T) {
+	crd := widgets(t, `timeout: {type: string}, net: {type: object, properties: {a: {type: string}}}`,
+		`readTimeout: {type: string}, writeTimeout: {type: string}, mesh: {type: object, properties: {a: {type: string}, b: {type: string}}}`)
+	hints := [][2]string{{".spec.timeout", ".spec.readTimeout"}, {".spec.net", ".spec.mesh"}}
+	want := []string{"move: {from: .spec.net, to: .spec.mesh}", "move: {from: .spec.timeout, to: .spec.readTimeout}"}
+	expect.Equal(t, "rules", want, textsOf(make2(t, Input{CRD: crd, Hints: hints})))
+	refuted := make2(t, Input{CRD: crd, Hints: hints, Pairs: []Pair{{
+		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
+		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "5s", "writeTimeout": "90s"}}`),
+	}}})
+	want[1] = "move: {from: .spec.timeout, to: .spec.writeTimeout}"
+	if diff := cmp.Diff(want, textsOf(refuted)); diff != "" || !refuted.IsAmbiguous() {
+		t.Errorf("rules (-want +got):\n%s\n%+v", diff, refuted.Ambiguous)
+	}
+	for _, hint := range [][2]string{{".spec.timeout", ".spec.none"}, {".spec.timeout", ".spec.mesh"}} {
+		_, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2", Hints: [][2]string{hint}})
+		expect.Contains(t, "the error for "+hint[1], fmt.Sprint(err), "hint")
+	}
+}
+
+// TestRefuted: pairs refute a rule that the schemas suggest.
+func TestRefuted(t *testing.T) {
+	crd := widgets(t, `imageName: {type: string, description: "the image that the job runs"}`, `imageRef: {type: string, description: "the image that the job runs"}`)
+	draft := make2(t, Input{CRD: crd, Pairs: []Pair{{
+		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageName": "alpha"}}`),
+		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageRef": "beta"}}`),
+	}}})
+	if len(draft.Rules) > 0 {
+		t.Errorf("the draft is %+v", draft)
+	}
+}
+
+// TestConverters: a converter that is not to be relied on is noticed.
+func TestConverters(t *testing.T) {
+	crd := widgets(t, `image: {type: string}`, `container: {type: object, properties: {image: {type: string}}}`)
+	right := engine(t, crd, rulesOf(t, `move: {from: .spec.image, to: .spec.container.image}`))
+	calls := 0
+	// changed returns a converter that answers with other objects.
+	changed := func(change func(answer string) string) Convert {
+		return func(to string, objects [][]byte) ([][]byte, error) {
+			calls++
+			answers, err := right(to, objects)
+			for i := range answers {
+				answers[i] = []byte(change(string(answers[i])))
+			}
+			return answers, err
+		}
+	}
+	for name, test := range map[string]struct {
+		convert      Convert
+		problem, err string
+	}{
+		"answers differently each time": {changed(func(answer string) string { return strings.ReplaceAll(answer, `"p`, fmt.Sprintf(`"p%d`, calls)) }), "the same answer each time", ""},
+		"answers at the wrong version":  {func(_ string, objects [][]byte) ([][]byte, error) { return objects, nil }, "answers with apiVersion", ""},
+		"renames objects":               {changed(func(answer string) string { return strings.ReplaceAll(answer, "conversion-probe", "other") }), "changes the kind, name", ""},
+		"answers too little": {func(to string, objects [][]byte) ([][]byte, error) {
+			answers, err := right(to, objects)
+			return answers[1:], err
+		}, "", "objects, not"},
+		"answers no JSON":    {changed(func(string) string { return "" }), "", "read an answer"},
+		"answers no object":  {changed(func(string) string { return "[]" }), "is no object", ""},
+		"refuses everything": {func(string, [][]byte) ([][]byte, error) { return nil, ErrRefused }, "", "refuses every object"},
+		"fails":              {func(string, [][]byte) ([][]byte, error) { return nil, errors.New("it hangs") }, "", "it hangs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2", Convert: test.convert})
+			switch {
+			case test.err != "":
+				expect.Contains(t, "the error", fmt.Sprint(err), test.err)
+			case err != nil:
+				t.Error(err)
+			case !strings.Contains(strings.Join(draft.Probe.Problems, "\n"), test.problem) || !draft.IsAmbiguous():
+				t.Errorf("the problems are %q", draft.Probe.Problems)
+			}
+		})
+	}
+}
+
+// TestSomeAreRefused: a converter that refuses some values is still asked about the others.
+func TestSomeAreRefused(t *testing.T) {
+	crd := widgets(t, `image: {type: string}, ttl: {type: string}`, `container: {type: object, properties: {image: {type: string}}}, ttlSeconds: {type: integer}`)
+	right := engine(t, crd, rulesOf(t, `move: {from: .spec.image, to: .spec.container.image}`, `cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}`))
+	draft := make2(t, Input{CRD: crd, Convert: func(to string, objects [][]byte) ([][]byte, error) {
+		for _, object := range objects {
+			if text := string(object); strings.Contains(text, `"ttl":"`) && !strings.Contains(text, `s"}`) && !strings.Contains(text, `s",`) {
+				return nil, fmt.Errorf("%w: no duration", ErrRefused)
+			}
+		}
+		return right(to, objects)
+	}})
+	want := []string{"move: {from: .spec.image, to: .spec.container.image}", "cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}"}
+	if diff := cmp.Diff(want, textsOf(draft)); diff != "" || draft.Probe.Refused == 0 {
+		t.Errorf("rules (-want +got):\n%s\n%+v", diff, draft.Probe)
+	}
+}
+
+// TestHostile: what is not a pair of structural schemas is refused, and nothing in a schema leaves its comment.
+func TestHostile(t *testing.T) {
+	crd := widgets(t, `a: {type: string}`, `a: {type: string}`)
+	for name, test := range map[string]struct {
+		change func(crd *apiextensionsv1.CustomResourceDefinition)
+		spoke  string
+		want   string
+	}{
+		"no such version": {func(*apiextensionsv1.CustomResourceDefinition) {}, "v3", "no version"},
+		"one version":     {func(*apiextensionsv1.CustomResourceDefinition) {}, "v2", "nothing to convert"},
+		"unknown fields":  {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.PreserveUnknownFields = true }, "v1", "unknown structure"},
+		"not structural": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"] = props{Properties: map[string]props{"a": {}}, Type: "object", Items: &apiextensionsv1.JSONSchemaPropsOrArray{JSONSchemas: []props{{}}}}
+		}, "v1", "structural"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := crd.DeepCopy()
+			test.change(crd)
+			_, err := Make(Input{CRD: crd, Spoke: test.spoke, Hub: "v2"})
+			expect.Contains(t, "the error", fmt.Sprint(err), test.want)
+		})
+	}
+	hostile := widgets(t, `"x\n- drop: {from: .spec.y}\nz": {type: string}, "{}": {type: string}, "a b": {type: string}`, `"x\u2028w": {type: string}, n: {type: array, items: {type: string}}`)
+	var out strings.Builder
+	expect.NoError(t, make2(t, Input{CRD: hostile}).WriteText(&out))
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(out.String()), policy))
+	if rules := policy.Spec.Converter.Declarative.Spokes[0].Rules; len(rules) > 0 {
+		t.Errorf("the policy has the rules %+v", rules)
+	}
+}
+
+// large returns two versions with n leaves each, of which most have other names in the other.
+func large(t testing.TB, n int) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	nouns := []string{"Timeout", "Limit", "Image", "Policy", "Address", "Weight", "Class", "Budget"}
+	var v1, v2 strings.Builder
+	for group := range n / 50 {
+		fmt.Fprintf(&v1, "part%d: {type: object, properties: {", group)
+		fmt.Fprintf(&v2, "part%d: {type: object, properties: {", group)
+		for i := range 50 {
+			fmt.Fprintf(&v1, "%s%d: {type: string}, ", strings.ToLower(nouns[i%8])+nouns[(i/8)%8], i)
+			fmt.Fprintf(&v2, "new%s%d: {type: string}, ", nouns[i%8]+nouns[(i/8)%8], i)
+		}
+		v1.WriteString("}}, ")
+		v2.WriteString("}}, ")
+	}
+	return widgets(t, v1.String(), v2.String())
+}
+
+// TestLarge drafts from schemas with 10,000 leaves.
+func TestLarge(t *testing.T) {
+	crd := large(t, 10_000)
+	draft, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2"})
+	expect.NoError(t, err)
+	if len(draft.Rules) != maxRules || len(draft.Ambiguous) == 0 || !strings.Contains(draft.Ambiguous[0].Why, "at most 256 rules") {
+		t.Errorf("there are %d rules, and %d ambiguous fields", len(draft.Rules), len(draft.Ambiguous))
+	}
+}
+
+// TestRepeats: the same input gives the same draft.
+func TestRepeats(t *testing.T) {
+	test := kinds(t)["a list with another name"]
+	crd := widgets(t, test.V1, test.V2)
+	var first string
+	for range 5 {
+		var out strings.Builder
+		expect.NoError(t, make2(t, Input{CRD: crd, Convert: engine(t, crd, rulesOf(t, append([]string{
+			`default: {from: '.spec.servers[*].zone', value: x}`, `drop: {to: '.spec.serverEndpoints[*].zone'}`}, flow(test.Rules[0]))...))}).WriteText(&out))
+		if first == "" {
+			first = out.String()
+		}
+		if diff := cmp.Diff(first, out.String()); diff != "" {
+			t.Fatalf("the draft differs:\n%s", diff)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+)
+
+// mayWrap reports whether the objects of a list or map may have the values of another one in the field.
+func mayWrap(objects, values *field, name string) bool {
+	return objects.kind == values.kind && hasValues(objects, values, name)
+}
+
+// mayIndex reports whether the objects of a list may have the keys and values of a map in two fields.
+func mayIndex(list, values *field, key, value string) bool {
+	if list.kind != "array" || values.kind != kindMap || key == value || !hasValues(list, values, value) {
+		return false
+	}
+	found := list.children[conversion.Each].children[key]
+	return found != nil && (found.kind == "string" || found.kind == "integer")
+}
+
+// hasValues reports whether objects have a field of the kind of the values.
+func hasValues(objects, values *field, name string) bool {
+	elements, value := objects.children[conversion.Each], elementsOf(values.schema)
+	if elements == nil || value == nil || values.children != nil {
+		return false
+	}
+	found := elements.children[name]
+	return found != nil && found.children == nil && found.kind == kindOf(value)
+}
+
+// wrappedIn returns the field by which the objects of a list or map clearly correspond to values, empty if the
+// schemas do not tell: it is the only one, or the only required one.
+func wrappedIn(objects, values *field) string {
+	elements := objects.children[conversion.Each]
+	if elements == nil {
+		return ""
+	}
+	names := slices.Clone(elements.schema.Required)
+	if len(elements.children) == 1 {
+		names = nil
+		for name := range elements.children {
+			names = append(names, name)
+		}
+	}
+	if len(names) != 1 || !mayWrap(objects, values, names[0]) {
+		return ""
+	}
+	return names[0]
+}
+
+// names that the fields of a key and of a value usually have.
+var (
+	keyNames   = []string{"name", "key"}
+	valueNames = []string{"value"}
+)
+
+// indexedBy returns the fields by which the objects of a list clearly correspond to the keys and values of a map, empty
+// if the schemas do not tell.
+func indexedBy(list, values *field) (key, value string) {
+	elements := list.children[conversion.Each]
+	if elements == nil {
+		return "", ""
+	}
+	for _, key := range keyNames {
+		for _, value := range valueNames {
+			if mayIndex(list, values, key, value) {
+				return key, value
+			}
+		}
+	}
+	return "", ""
+}
+
+// ruleForElements returns the rule for a list, or map, of objects and one of values, if there is one.
+func ruleForElements(spoke, hub *field) (rule v1alpha1.Rule, found bool) {
+	for _, both := range [][2]*field{{spoke, hub}, {hub, spoke}} {
+		if name := wrappedIn(both[0], both[1]); name != "" {
+			return wrapElementsOf(spoke, hub, name), true
+		}
+		if key, value := indexedBy(both[0], both[1]); key != "" {
+			return indexValuesOf(spoke, hub, key, value), true
+		}
+	}
+	return rule, false
+}
+
+func wrapElementsOf(spoke, hub *field, name string) v1alpha1.Rule {
+	rule := wrapOf(spoke, hub)
+	rule.Wrap.Field = name
+	return rule
+}
+
+func indexValuesOf(spoke, hub *field, key, value string) v1alpha1.Rule {
+	return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: pathOf(spoke), To: pathOf(hub), Key: key, Value: value}}
+}
+
+// elementWith finds in one version the object whose field has the value of the only element of a list or map of the other
+// version, as asWrap or asMember says. It returns the relation of the list or map with the objects, without a name
+// if there is none.
+func elementWith(values, value formAt, all entries) (objects *field, as string) {
+	elements := value.field.parent
+	if elements == nil || !elements.isElement() {
+		return nil, ""
+	}
+	objects = elements.parent
+	kind, member, _ := strings.Cut(values.as, "/")
+	name := value.field.name()
+	switch {
+	case strings.Contains(name, "/"):
+	case kind == asWrap && value.index == values.index+"/0" && mayWrap(objects, values.field, name),
+		kind == asMember && value.index == values.index+"/"+member && mayWrap(objects, values.field, name):
+		return objects, asField + "/" + name
+	case kind == asMember && value.index == values.index+"/0":
+		for key, child := range elements.children {
+			if !strings.Contains(key, "/") && plain(all[spot{child, value.index}]) == member && mayIndex(objects, values.field, key, name) {
+				return objects, asEntry + "/" + key + "/" + name
+			}
+		}
+	}
+	return nil, ""
+}
+
+// separators are what a string may have between the elements of a list, longer ones first.
+var separators = []string{", ", "; ", ",", ";", "|", " ", "\n"}
+
+// maxParts bounds the elements in a string.
+const maxParts = 20
+
+// listsIn returns the lists that a string may stand for.
+func listsIn(value string) (forms []form) {
+	for _, separator := range separators {
+		if parts := strings.Split(value, separator); len(parts) > 1 && len(parts) <= maxParts {
+			forms = append(forms, form{string(v1alpha1.CastList) + "/" + separator, string(preserved.Encode(anyOf(parts)))})
+		}
+	}
+	return forms
+}
+
+func anyOf(texts []string) (all []any) {
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
+// separatorIn returns the separator that the description of a string names, empty if none.
+func separatorIn(f *field) string {
+	text := strings.ToLower(f.schema.Description)
+	for _, named := range []struct{ word, separator string }{{"comma", ","}, {"semicolon", ";"}, {"space", " "}} {
+		if strings.Contains(text, named.word+"-separated") || strings.Contains(text, named.word+" separated") || strings.Contains(text, "separated by "+named.word) {
+			return named.separator
+		}
+	}
+	return ""
+}

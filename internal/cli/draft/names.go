@@ -1,0 +1,240 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draft
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+)
+
+// words are what a field is compared by. Each word is a number, which the lexicon gives.
+type words struct {
+	// name are the words of the last name, in order; around those of the names above it.
+	name, around []int
+	// text are those of the description.
+	text []int
+}
+
+// lexicon numbers words.
+type lexicon struct {
+	numbers map[string]int
+	texts   []string
+}
+
+func (l *lexicon) number(word string) int {
+	if n, known := l.numbers[word]; known {
+		return n
+	}
+	n := len(l.numbers)
+	l.numbers[word], l.texts = n, append(l.texts, word)
+	return n
+}
+
+// maxWords bounds the words of a description that are compared.
+const maxWords = 60
+
+// read sets the words of all fields, parents first.
+func (l *lexicon) read(all []*field) {
+	for _, f := range all {
+		if f.parent != nil && !f.isElement() {
+			f.words.name = l.numbersOf(split(f.name()))
+		}
+		if f.parent != nil {
+			f.words.around = distinct(append(slices.Clip(f.parent.words.around), f.parent.words.name...))
+		}
+		described := strings.FieldsFunc(strings.ToLower(f.schema.Description), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		described = slices.DeleteFunc(described, func(word string) bool { return len(word) < 3 })
+		f.words.text = distinct(l.numbersOf(described[:min(len(described), maxWords)]))
+	}
+}
+
+func (l *lexicon) numbersOf(texts []string) (numbers []int) {
+	for _, text := range texts {
+		numbers = append(numbers, l.number(stem(text)))
+	}
+	return numbers
+}
+
+func distinct(numbers []int) []int {
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// split returns the words of a name such as hostPort or tls-secret, in lower case.
+func split(name string) []string {
+	var parts []string
+	runes := []rune(name)
+	start := 0
+	end := func(i int) {
+		if i > start {
+			parts = append(parts, strings.ToLower(string(runes[start:i])))
+		}
+		start = i
+	}
+	for i, r := range runes {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			end(i)
+			start = i + 1
+		case unicode.IsUpper(r) && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			end(i)
+		}
+	}
+	end(len(runes))
+	return parts
+}
+
+// stem removes the ending of a plural.
+func stem(word string) string {
+	switch {
+	case len(word) > 4 && strings.HasSuffix(word, "ies"):
+		return word[:len(word)-3] + "y"
+	case len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss") && !strings.HasSuffix(word, "us"):
+		return word[:len(word)-1]
+	}
+	return word
+}
+
+// opposites are words that tell two fields apart, however alike their names are otherwise.
+var opposites = [][2]string{
+	{"min", "max"}, {"minimum", "maximum"}, {"start", "end"}, {"first", "last"}, {"source", "target"}, {"source", "destination"},
+	{"request", "limit"}, {"allow", "deny"}, {"enable", "disable"}, {"enabled", "disabled"}, {"read", "write"}, {"before", "after"},
+	{"up", "down"}, {"ingress", "egress"}, {"client", "server"}, {"public", "private"}, {"success", "failure"}, {"successful", "failed"},
+	{"liveness", "readiness"}, {"in", "out"}, {"include", "exclude"}, {"user", "group"}, {"requested", "used"}, {"desired", "current"},
+}
+
+// common are names that say too little without those above them.
+var common = []string{
+	"name", "namespace", "kind", "type", "value", "key", "id", "mode", "label", "annotation", "port", "image", "version", "group", "enabled",
+	"path", "item", "reason", "message", "status", "spec", "ref", "config", "data", "size", "count", "rule", "match", "selector", "option",
+}
+
+// likeness is how alike two fields are by what their schemas say, from 0 to 1.
+type likeness struct {
+	score float64
+	why   []string
+}
+
+func (l *lexicon) compare(spoke, hub *field) likeness {
+	name, why := l.compareNames(spoke, hub)
+	around := overlap(spoke.words.around, hub.words.around)
+	if spoke.parent.words.name == nil && hub.parent.words.name == nil {
+		around = max(around, 1)
+	}
+	found := likeness{why: []string{why}}
+	text, described := 0.0, len(spoke.words.text) > 2 && len(hub.words.text) > 2
+	if described {
+		text = overlap(spoke.words.text, hub.words.text)
+	}
+	switch {
+	case name == 0 && text < 0.8:
+		return likeness{}
+	case name == 0:
+		// The description may be of the object around both.
+		found.score, found.why = 0.45*text+0.2*around, []string{"other name"}
+	case described:
+		found.score = 0.55*name + 0.15*around + 0.30*text
+	default:
+		found.score = 0.8*name + 0.2*around
+	}
+	if name == 1 && around >= 0.6 {
+		found.score = max(found.score, 0.72)
+	}
+	if described && text >= 0.5 {
+		found.why = append(found.why, "alike description")
+	}
+	if len(spoke.children) > 0 && len(hub.children) > 0 {
+		inside := sharedNames(spoke, hub)
+		found.score = 0.6*found.score + 0.4*inside
+		if inside >= 0.5 {
+			found.why = append(found.why, "alike fields in it")
+		}
+	}
+	if around < 0.3 && text < 0.5 && l.isCommon(spoke) && l.isCommon(hub) {
+		found.score *= 0.6
+	}
+	return found
+}
+
+func (l *lexicon) isCommon(f *field) bool {
+	return len(f.words.name) == 1 && slices.Contains(common, l.texts[f.words.name[0]])
+}
+
+// compareNames compares two last names, and says in words how.
+func (l *lexicon) compareNames(spoke, hub *field) (float64, string) {
+	a, b := spoke.words.name, hub.words.name
+	if slices.Equal(a, b) {
+		return 1, "same name"
+	}
+	missing := func(from, in []int) (texts []string) {
+		for _, word := range from {
+			if !slices.Contains(in, word) {
+				texts = append(texts, l.texts[word])
+			}
+		}
+		return texts
+	}
+	onlyA, onlyB := missing(a, b), missing(b, a)
+	for _, pair := range opposites {
+		if slices.Contains(onlyA, pair[0]) && slices.Contains(onlyB, pair[1]) || slices.Contains(onlyA, pair[1]) && slices.Contains(onlyB, pair[0]) {
+			return 0, ""
+		}
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return 0, ""
+	}
+	if shared := len(a) - len(onlyA); shared > 0 {
+		return 2 * float64(shared) / float64(len(a)+len(b)), "alike name"
+	}
+	left, right := strings.ToLower(spoke.name()), strings.ToLower(hub.name())
+	if len(left) > 4 && len(right) > 4 && len(left) < 40 && len(right) < 40 {
+		if edits := compile.Distance(left, right); edits <= 2 {
+			return 0.8, "alike spelling"
+		}
+	}
+	return 0, ""
+}
+
+// overlap returns the share of numbers that both sorted lists have.
+func overlap(a, b []int) float64 {
+	shared, i, j := 0, 0, 0
+	for i < len(a) && j < len(b) {
+		switch {
+		case a[i] == b[j]:
+			shared, i, j = shared+1, i+1, j+1
+		case a[i] < b[j]:
+			i++
+		default:
+			j++
+		}
+	}
+	if all := len(a) + len(b) - shared; all > 0 {
+		return float64(shared) / float64(all)
+	}
+	return 0
+}
+
+// sharedNames returns the share of names that the fields in two objects, or in their elements, have in
+// common.
+func sharedNames(a, b *field) float64 {
+	if elements := a.children["[*]"]; elements != nil {
+		a = elements
+	}
+	if elements := b.children["[*]"]; elements != nil {
+		b = elements
+	}
+	shared := 0
+	for name := range a.children {
+		if b.children[name] != nil {
+			shared++
+		}
+	}
+	if all := len(a.children) + len(b.children) - shared; all > 0 {
+		return float64(shared) / float64(all)
+	}
+	return 0
+}

@@ -1,0 +1,130 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+)
+
+// leaf is a leaf field of one version, with its verdict and its parsed path.
+type leaf struct {
+	compile.FieldVerdict
+	path path
+}
+
+// leaves are the leaf fields of one version.
+type leaves []leaf
+
+// leavesOf returns the leaf fields of a version in conversions between a spoke and the hub.
+func leavesOf(all []compile.FieldVerdict, spoke, version string) leaves {
+	var found leaves
+	for _, verdict := range all {
+		if verdict.Spoke == spoke && verdict.Version == version {
+			found = append(found, leaf{verdict, parse(verdict.Path)})
+		}
+	}
+	return found
+}
+
+// containing returns the leaf field that contains a field, nil if there is none: of
+// several, the one with the longest path, and then with the most names in it.
+func (l leaves) containing(p path) *leaf {
+	var best *leaf
+	for i := range l {
+		if p.matches(l[i].path) && (best == nil || len(l[i].path) > len(best.path) ||
+			len(l[i].path) == len(best.path) && l[i].path.names() > best.path.names()) {
+			best = &l[i]
+		}
+	}
+	return best
+}
+
+// ruledAs returns a leaf field of the rule that covers exactly this field, nil if there is none.
+func (l leaves) ruledAs(p path) *leaf {
+	i := slices.IndexFunc(l, func(leaf leaf) bool { return leaf.Rule != "" && slices.Equal(parse(leaf.Root), p) })
+	if i < 0 {
+		return nil
+	}
+	return &l[i]
+}
+
+// movedAs returns a leaf field in an object, list or map that a rule moves as a whole, nil if there is none.
+func (l leaves) movedAs(p path) *leaf {
+	i := slices.IndexFunc(l, func(leaf leaf) bool {
+		root := parse(leaf.Root)
+		return leaf.Rule != "" && len(root) == len(p) && p.matches(root)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &l[i]
+}
+
+// below reports whether there are leaf fields below a field.
+func (l leaves) below(p path) bool {
+	return slices.ContainsFunc(l, func(leaf leaf) bool { return len(leaf.path) > len(p) && leaf.path.matches(p) })
+}
+
+// has reports whether a version has a field.
+func (l leaves) has(p path) bool {
+	return slices.ContainsFunc(l, func(leaf leaf) bool { return leaf.path.matches(p) || p.matches(leaf.path) })
+}
+
+// fieldValue is a field of an object, with the leaf field that contains it, if there is one.
+type fieldValue struct {
+	path  path
+	value any
+	leaf  *leaf
+}
+
+// fieldsOf returns the fields of an object: the leaf fields of its version, and the
+// scalars and empty objects between them.
+func (l leaves) fieldsOf(object any) []fieldValue {
+	var all []fieldValue
+	l.walk(object, nil, func(field fieldValue) { all = append(all, field) })
+	return all
+}
+
+func (l leaves) walk(value any, at path, visit func(fieldValue)) {
+	if len(at) == 0 || l.below(at) {
+		switch node := value.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(node)) {
+				if next := at.child(name); !l.isEnvelope(next) {
+					l.walk(node[name], next, visit)
+				}
+			}
+			if len(node) > 0 || len(at) == 0 {
+				return
+			}
+		case []any:
+			for i, value := range node {
+				l.walk(value, at.child("["+strconv.Itoa(i)+"]"), visit)
+			}
+			if len(node) > 0 {
+				return
+			}
+		}
+	}
+	visit(fieldValue{at, value, l.containing(at)})
+}
+
+// isEnvelope reports whether no rule can have a field, because it belongs to the API
+// server or holds preserved data.
+func (l leaves) isEnvelope(at path) bool {
+	switch at[0] {
+	case "apiVersion", "kind":
+		return true
+	case "metadata":
+		isPreserved := len(at) > 2 && at[1] == "annotations" && strings.HasPrefix(at[2], conversion.PreservedPrefix)
+		return isPreserved || !l.has(at)
+	}
+	return false
+}

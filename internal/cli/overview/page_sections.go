@@ -1,0 +1,202 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
+)
+
+// migration writes the progress of the latest run, and its failures.
+func (w *writer) migration(o *Overview) {
+	run := o.Migration
+	if run == nil && o.MigrationEvidence == nil && !o.MigrationSuspended {
+		return
+	}
+	w.title("Migration")
+	if o.MigrationSuspended {
+		w.line("  suspended (spec.migration.suspend)")
+	}
+	if run != nil {
+		w.run(o, run)
+	}
+	if e := o.MigrationEvidence; e != nil {
+		proof := "there is no other version"
+		if e.Source == v1alpha1.EvidenceMigration {
+			proof = fmt.Sprintf("run %s saw %d objects", e.Run, e.Objects)
+		}
+		w.line("  proven %s ago: every object is stored at %s; %s", ago(o.now.Sub(e.Time.Time)), e.StorageVersion, proof)
+	}
+}
+
+func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
+	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
+	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), done(run), max(run.Total, done(run)))
+	if speed := speed(run, o.now); speed != "" {
+		progress += "  " + speed
+	}
+	w.line("%s", progress)
+	w.line("  %s", countsOf(run))
+	if run.Waiting != "" && !o.MigrationSuspended {
+		w.line("  stalled: %s", terminal.OneLine(run.Waiting))
+	}
+	if run.Message != "" {
+		w.line("  %s", terminal.OneLine(run.Message))
+	}
+	for _, failure := range run.Failures {
+		w.line("  %s %s: %s", w.page.Colors.In(terminal.Red, terminal.OrDash(string(failure.Reason))), failure.Object, terminal.OneLine(failure.Message))
+		if failure.Command != "" {
+			w.line("    %s", w.page.Colors.In(terminal.Cyan, failure.Command))
+		}
+	}
+	if more := run.Failed - int64(len(run.Failures)); more > 0 {
+		w.line("  and %d more: see ConfigMap %s", more, run.Record)
+	}
+	if run.NotPlaced > 0 {
+		w.line("  %d migrated objects preserve values in annotations that have a place now:", run.NotPlaced)
+	}
+	for _, refused := range run.Refused {
+		w.line("  %s %s at %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(string(refused.Reason))), refused.Object, refused.Version, terminal.OneLine(refused.Message))
+	}
+}
+
+// stateOf describes the state of a run, and its duration.
+func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
+	state := string(run.State)
+	if run.Step != "" && run.State == v1alpha1.MigrationRunning {
+		state = string(run.Step)
+	}
+	switch run.State {
+	case v1alpha1.MigrationSucceeded:
+		state = w.page.Colors.In(terminal.Green, state)
+	case v1alpha1.MigrationFailed:
+		state = w.page.Colors.In(terminal.Red, state)
+	}
+	switch {
+	case run.StartTime == nil:
+	case run.CompletionTime != nil:
+		state += fmt.Sprintf(" after %s, %s ago", ago(run.CompletionTime.Sub(run.StartTime.Time)), ago(o.now.Sub(run.CompletionTime.Time)))
+	default:
+		state += ", for " + ago(o.now.Sub(run.StartTime.Time))
+	}
+	if run.Cause == v1alpha1.MigrationForPreservedData {
+		state += "; because preserved data has a place now"
+	}
+	if run.RetryOf != "" {
+		state += "; retries the failed objects of run " + run.RetryOf
+	}
+	return state
+}
+
+// countsOf lists the objects of a run by their results.
+func countsOf(run *v1alpha1.MigrationStatus) string {
+	counts := []string{
+		fmt.Sprintf("%d rewritten", run.Rewritten), fmt.Sprintf("%d current", run.Current),
+		fmt.Sprintf("%d gone", run.Gone), fmt.Sprintf("%d failed", run.Failed),
+	}
+	if run.ByFallback > 0 {
+		counts = append(counts, fmt.Sprintf("%d by a fallback", run.ByFallback))
+	}
+	if run.Placed > 0 {
+		counts = append(counts, fmt.Sprintf("%d with preserved data that became data", run.Placed))
+	}
+	if run.Verified > 0 {
+		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// failures writes the conversions that failed recently.
+func (w *writer) failures(o *Overview) {
+	if len(o.ConversionFailures) == 0 {
+		return
+	}
+	w.title("Failing conversions")
+	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
+	for _, row := range o.ConversionFailures {
+		rows = append(rows, []string{"  " + row.From, row.To, string(row.Cause), fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
+			terminal.OrDash(row.Object), terminal.OneLine(row.Message)})
+	}
+	w.table(rows)
+}
+
+// oversized writes the objects that do not fit into a version.
+func (w *writer) oversized(o *Overview) {
+	if o.OversizedObjects == nil {
+		return
+	}
+	w.title(fmt.Sprintf("Objects that are too large for a version: %d", o.OversizedObjects.Objects))
+	rows := [][]string{{"  OBJECT", "SHORTENED AT", "FIELDS OF", "BYTES", "FIELDS"}}
+	for _, row := range o.OversizedObjects.Examples {
+		rows = append(rows, []string{"  " + row.Object, row.Version, row.FieldsOf, fmt.Sprint(row.Bytes), terminal.OrDash(terminal.OneLine(strings.Join(row.Fields, ", ")))})
+	}
+	w.table(rows)
+}
+
+// failing returns the distinct causes of failed conversions.
+func (o *Overview) failing() string {
+	var causes []string
+	for _, row := range o.ConversionFailures {
+		if !slices.Contains(causes, string(row.Cause)) {
+			causes = append(causes, string(row.Cause))
+		}
+	}
+	return strings.Join(causes, ",")
+}
+
+// preserved writes how many objects hold preserved data, and the age of this count.
+func (w *writer) preserved(o *Overview) {
+	counted := o.PreservedData
+	if counted == nil {
+		return
+	}
+	w.title("Preserved data")
+	summary := fmt.Sprintf("  %d of %d objects hold preserved data, %d bytes", counted.Objects, counted.Seen, counted.Bytes)
+	if counted.LargestObject != "" {
+		summary += fmt.Sprintf("; %s holds %d of 262144 bytes", counted.LargestObject, counted.LargestBytes)
+	}
+	w.line("%s", summary)
+	w.line("  counted %s ago by %s", ago(o.now.Sub(counted.Time.Time)), countedBy(counted))
+	if counted.Outdated {
+		w.line("  %s", w.page.Colors.In(terminal.Yellow, "rules or schemas have changed since"))
+	}
+	if !counted.Complete {
+		w.line("  %s", w.page.Colors.In(terminal.Yellow, "not all objects were counted"))
+	}
+	for i := range counted.Versions {
+		w.preservedOf(&counted.Versions[i])
+	}
+}
+
+func countedBy(counted *v1alpha1.PreservedDataStatus) string {
+	switch counted.Source {
+	case v1alpha1.PreservedDataByMigration:
+		return "run " + counted.Run
+	case v1alpha1.PreservedDataByRetirement:
+		return "the retirement of a version"
+	}
+	return "a sample"
+}
+
+func (w *writer) preservedOf(of *v1alpha1.PreservedVersion) {
+	var fields []string
+	for _, field := range of.Fields {
+		text := fmt.Sprintf("%s (%d)", field.Path, field.Objects)
+		if field.HasPlace {
+			text += " has a place now"
+		}
+		fields = append(fields, text)
+	}
+	if of.MoreFields {
+		fields = append(fields, "and others")
+	}
+	if of.Unreadable > 0 {
+		fields = append(fields, fmt.Sprintf("text that cannot be read (%d)", of.Unreadable))
+	}
+	w.line("  of %s: %d objects, %d bytes: %s", of.Version, of.Objects, of.Bytes, terminal.OneLine(strings.Join(fields, ", ")))
+}

@@ -1,0 +1,344 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package playground
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+func TestCheck(t *testing.T) {
+	in := Sample()
+	in.Objects += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"
+	checked := Check(t.Context(), in)
+	if len(checked.Problems) > 0 || checked.Outcome != verify.Passed || checked.Hub != "v2" || !slices.Equal(checked.Versions, []string{"v1", "v2"}) {
+		t.Fatalf("problems %+v, outcome %s, hub %s, versions %q", checked.Problems, checked.Outcome, checked.Hub, checked.Versions)
+	}
+	if len(checked.Rules) != 1 || checked.Rules[0].Kind != "format" || !strings.Contains(lines(in.Policy)[checked.Rules[0].Line-1], "- format:") {
+		t.Errorf("rules %+v", checked.Rules)
+	}
+	spoke := checked.Spokes[0]
+	if i := slices.IndexFunc(spoke.Fields, func(f Field) bool { return f.Version == "v1" && f.Path == ".spec.cronSpec" }); i < 0 || spoke.Fields[i].Rule != checked.Rules[0].Path {
+		t.Errorf(".spec.cronSpec has no rule: %+v", spoke.Fields)
+	}
+	for _, want := range []string{`href="#` + checked.Rules[0].ID + `"`, "<svg", ".owner"} {
+		if !strings.Contains(spoke.Drawing, want) {
+			t.Errorf("the drawing lacks %s", want)
+		}
+	}
+	if len(checked.Objects) != 3 {
+		t.Fatalf("%d objects, want the 3 CronTabs", len(checked.Objects))
+	}
+	one := checked.Objects[0].Conversions[0]
+	if one.To != "v2" || !strings.Contains(one.Text, "min: ") || one.Error != "" || len(one.Steps) != 1 || len(one.Back) != 0 {
+		t.Errorf("conversion %+v", one)
+	}
+	if !strings.Contains(checked.Tried, "3 objects from the page; 1 object of other kinds ignored") {
+		t.Errorf("the results are %s", checked.Tried)
+	}
+}
+
+// groups is a policy for the sample with a group, whose rule is in the line with - move.
+const groups = `apiVersion: conversion-operator.io/v1alpha1
+kind: ConversionPolicy
+metadata: {name: crontabs.stable.example.com}
+spec:
+  converter:
+    declarative:
+      hub: v2
+      ruleGroups:
+      - name: zone
+        rules:
+        - move: {from: .owner, to: .timeZone}
+      spokes:
+      - version: v1
+        rules:
+        - drop: {to: .spec.hour}
+        - use: {group: zone, from: .spec, to: .spec}
+`
+
+// TestGroups: a rule of a group is found in the text, and is one for each use.
+func TestGroups(t *testing.T) {
+	in := Sample()
+	in.Policy = groups
+	checked := Check(t.Context(), in)
+	if len(checked.Problems) > 0 || len(checked.Rules) != 2 {
+		t.Fatalf("problems %+v, rules %+v", checked.Problems, checked.Rules)
+	}
+	if got, want := checked.Rules[1], (Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 11}); got != want {
+		t.Errorf("the rule is %+v, want %+v", got, want)
+	}
+	isOwner := func(f Field) bool { return f.Path == ".spec.owner" && f.Rule == checked.Rules[1].Path }
+	if spoke := checked.Spokes[0]; !slices.ContainsFunc(spoke.Fields, isOwner) || !strings.Contains(spoke.Drawing, `href="#rule-v1-2"`) {
+		t.Errorf(".spec.owner has no rule: %+v, %s", spoke.Fields, spoke.Drawing)
+	}
+	if suggested := Suggest(t.Context(), in); len(suggested.Problems) > 0 || slices.ContainsFunc(suggested.Suggestions, func(s Suggestion) bool { return strings.Contains(s.Rule, ".spec.owner") }) {
+		t.Errorf("suggested %+v", suggested)
+	}
+	in.Policy = strings.Replace(groups, ".owner", ".owners", 1)
+	checked = Check(t.Context(), in)
+	if len(checked.Problems) != 1 || checked.Problems[0].Line != 11 || !strings.HasSuffix(checked.Problems[0].Message, "(used by spokes[0].rules[1])") {
+		t.Errorf("problems %+v", checked.Problems)
+	}
+	// Its paths do not begin at the root.
+	before, _, _ := strings.Cut(groups, ".timeZone")
+	if got := Complete(in, len(before)); len(got.Options) > 0 {
+		t.Errorf("options %+v", got.Options)
+	}
+}
+
+// TestProblems has texts that users have while they type.
+func TestProblems(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Input)
+		text   Text
+		// line has a part of the line with the problem, empty if it has no line.
+		line, message string
+	}{
+		"no policy":            {func(in *Input) { in.Policy = "" }, TextPolicy, "", "there is no ConversionPolicy"},
+		"two policies":         {func(in *Input) { in.Policy += "---\n" + in.Policy }, TextPolicy, "", "there are 2 objects of the kind ConversionPolicy"},
+		"unfinished YAML":      {func(in *Input) { in.Policy += "  converter\n" }, TextPolicy, "converter", "could not find expected ':'"},
+		"an unknown field":     {func(in *Input) { in.Policy = strings.Replace(in.Policy, "template:", "temp:", 1) }, TextPolicy, "temp:", "no such field"},
+		"a missing field":      {func(in *Input) { in.Policy = strings.Replace(in.Policy, "from: .spec.cronSpec", "", 1) }, TextPolicy, "format:", "Required"},
+		"a field that is gone": {func(in *Input) { in.Policy = strings.Replace(in.Policy, ".spec.cronSpec", ".spec.cronSpecs", 1) }, TextPolicy, "cronSpecs", ".spec.cronSpec"},
+		"another name":         {func(in *Input) { in.Policy = strings.Replace(in.Policy, "name: crontabs", "name: cronjobs", 1) }, TextPolicy, "cronjobs", "write crontabs.stable.example.com"},
+		"no definition":        {func(in *Input) { in.CRD = "kind: Deployment\n" }, TextCRD, "", "there is no CustomResourceDefinition"},
+		"an old definition":    {func(in *Input) { in.CRD = strings.Replace(in.CRD, "k8s.io/v1", "k8s.io/v1beta1", 1) }, TextCRD, "", "only apiextensions.k8s.io/v1 is read"},
+		"no structural schema": {func(in *Input) {
+			in.CRD = strings.ReplaceAll(in.CRD, "type: object\n        properties:", "properties:")
+		}, TextCRD, "openAPIV3Schema", "must not be empty at the root"},
+		"a reference": {func(in *Input) {
+			in.CRD = strings.Replace(in.CRD, "image: {type: string}", "image: {$ref: '#/none'}", 1)
+		}, TextCRD, "$ref", "is not supported"},
+		"objects that are text": {func(in *Input) { in.Objects = "hello" }, TextObjects, "", "expected an object"},
+		"a tab":                 {func(in *Input) { in.Policy = "a:\n\tb: 1" }, TextPolicy, "b: 1", "cannot start any token"},
+		"an endless alias":      {func(in *Input) { in.Policy = "a: &a [*a]" }, TextPolicy, "a: &a", "nested deeper"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Sample()
+			test.change(&in)
+			checked := Check(t.Context(), in)
+			if len(checked.Problems) == 0 {
+				t.Fatal("nothing is wrong")
+			}
+			got := checked.Problems[0]
+			text := map[Text]string{TextCRD: in.CRD, TextPolicy: in.Policy, TextObjects: in.Objects}[got.Text]
+			if got.Text != test.text || !strings.Contains(got.Message, test.message) {
+				t.Errorf("problem %+v, want %q in %s", got, test.message, test.text)
+			}
+			if test.line != "" && (got.Line == 0 || !strings.Contains(lines(text)[got.Line-1], test.line)) {
+				t.Errorf("line %d of %q, want that with %q", got.Line, text, test.line)
+			}
+		})
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	in := Sample()
+	in.CRD = strings.Replace(in.CRD, "timeZone: {type: string}", "timeZone: {type: string}\n              ownerName: {type: string, description: who owns it}", 1)
+	in.CRD = strings.Replace(in.CRD, "owner: {type: string}", "owner: {type: string, description: who owns it}", 1)
+	suggested := Suggest(t.Context(), in)
+	if len(suggested.Problems) > 0 || len(suggested.Suggestions) != 1 {
+		t.Fatalf("suggested %+v", suggested)
+	}
+	one := suggested.Suggestions[0]
+	if one.Rule != "move: {from: .spec.owner, to: .spec.ownerName}" || one.Spoke != "v1" || !strings.Contains(one.Why, "Guessed") {
+		t.Errorf("suggestion %+v", one)
+	}
+	accepted := Accept(in, one)
+	if len(accepted.Problems) > 0 || strings.TrimSpace(lines(accepted.Policy)[accepted.Line-1]) != "- "+one.Rule {
+		t.Fatalf("accepted %+v", accepted)
+	}
+	in.Policy = accepted.Policy
+	if checked := Check(t.Context(), in); len(checked.Problems) > 0 || len(checked.Rules) != 2 {
+		t.Errorf("problems %+v, rules %+v", checked.Problems, checked.Rules)
+	}
+	if again := Suggest(t.Context(), in); len(again.Suggestions) > 0 {
+		t.Errorf("suggested again: %+v", again.Suggestions)
+	}
+}
+
+// TestSuggestPolicy begins without a policy.
+func TestSuggestPolicy(t *testing.T) {
+	in := Sample()
+	in.Policy = "# nothing yet\n"
+	suggested := Suggest(t.Context(), in)
+	in.Policy = suggested.Policy
+	if checked := Check(t.Context(), in); len(checked.Problems) > 0 || checked.Hub != "v2" {
+		t.Errorf("problems %+v in %s", checked.Problems, in.Policy)
+	}
+	in.CRD, in.Policy = strings.Replace(in.CRD, "  - name: v2", "  - name: v1", 1), ""
+	if suggested := Suggest(t.Context(), in); len(suggested.Problems) == 0 {
+		t.Error("both versions have the same name, and nothing is wrong")
+	}
+}
+
+// TestAccept inserts a rule into policies that users write in different ways. Each other line stays.
+func TestAccept(t *testing.T) {
+	const start = "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: crontabs.stable.example.com}\nspec:\n  converter:\n    declarative:\n      hub: v2\n      spokes:\n"
+	rule := Suggestion{Spoke: "v1", Rule: "move: {from: .spec.owner, to: .spec.timeZone}"}
+	for name, test := range map[string]struct{ rest, want, fails string }{
+		"as the last rule": {
+			rest: "      - version: v1\n        rules:\n        - drop: {from: .spec.image} # x\n\n  # next\n  migration: {mode: Manual}\n",
+			want: "      - version: v1\n        rules:\n        - drop: {from: .spec.image} # x\n        - RULE\n\n  # next\n  migration: {mode: Manual}\n",
+		},
+		"indented dashes": {
+			rest: "        - version: v1\n          rules:\n            - drop: {from: .spec.image}\n        - version: v0\n",
+			want: "        - version: v1\n          rules:\n            - drop: {from: .spec.image}\n            - RULE\n        - version: v0\n",
+		},
+		"after a block of text": {
+			rest: "      - version: v1\n        rules:\n        - cel:\n            from: {a: .spec.image}\n            to: {b: .spec.min}\n            toHub:\n              b: |\n                a\n            # c\n            toSpoke: {a: b}\n            # end\n",
+			want: "      - version: v1\n        rules:\n        - cel:\n            from: {a: .spec.image}\n            to: {b: .spec.min}\n            toHub:\n              b: |\n                a\n            # c\n            toSpoke: {a: b}\n            # end\n        - RULE\n",
+		},
+		"no rules":             {rest: "      - version: v1 # old\n", want: "      - version: v1 # old\n        rules:\n        - RULE\n"},
+		"empty brackets":       {rest: "      - version: v1\n        rules: [] # none\n", want: "      - version: v1\n        rules: # none\n        - RULE\n"},
+		"null":                 {rest: "      - version: v1\n        rules:\n", want: "      - version: v1\n        rules:\n        - RULE\n"},
+		"rules before version": {rest: "      - rules:\n        - drop: {from: .spec.image}\n        version: v1\n", want: "      - rules:\n        - drop: {from: .spec.image}\n        - RULE\n        version: v1\n"},
+		"no final line break":  {rest: "      - version: v1\n        rules:\n        - drop: {from: .spec.image}", want: "      - version: v1\n        rules:\n        - drop: {from: .spec.image}\n        - RULE\n"},
+		"rules in brackets":    {rest: "      - version: v1\n        rules: [{drop: {from: .spec.image}}]\n", fails: "the rules are in brackets"},
+		"spoke in braces":      {rest: "      - {version: v1, rules: []}\n", fails: "the spoke is in braces"},
+		"another spoke":        {rest: "      - version: v0\n", fails: "no spoke v1"},
+		// YAML allows this; lines do not show where the rule ends.
+		"braces over lines":       {rest: "      - version: v1\n        rules:\n        - drop: {from:\n  .spec.image}\n", fails: "is not clear"},
+		"a mapping of spokes":     {rest: "        a: {}\n        b:\n          version: v1\n", fails: "is not clear"},
+		"line breaks of YAML 1.1": {rest: "      - version: v1 # a\u2028        # b\n", fails: "line breaks other than"},
+	} {
+		for _, ending := range []string{"\n", "\r\n"} {
+			t.Run(fmt.Sprintf("%s %q", name, ending), func(t *testing.T) {
+				in := Sample()
+				in.Policy = strings.ReplaceAll(start+test.rest, "\n", ending)
+				want := strings.ReplaceAll(start+strings.Replace(test.want, "RULE", rule.Rule, 1), "\n", ending)
+				got := Accept(in, rule)
+				switch {
+				case test.fails != "":
+					if len(got.Problems) == 0 || !strings.Contains(got.Problems[0].Message, test.fails) || got.Policy != in.Policy {
+						t.Errorf("accepted %+v, want %q", got, test.fails)
+					}
+				case got.Policy != want || len(got.Problems) > 0:
+					t.Errorf("got %q, problems %+v, want %q", got.Policy, got.Problems, want)
+				case !strings.Contains(strings.Split(got.Policy, ending)[got.Line-1], rule.Rule):
+					t.Errorf("line %d is not the rule", got.Line)
+				}
+			})
+		}
+	}
+}
+
+// TestComplete has a policy up to the cursor, which is at |.
+func TestComplete(t *testing.T) {
+	const rules = "spec:\n  converter:\n    declarative:\n      hub: v2\n      spokes:\n      - version: v1\n        rules:\n"
+	for policy, want := range map[string]struct {
+		options string
+		typed   string
+	}{
+		"sp|":        {"spec", "sp"},
+		"spec:\n  |": {"converter", ""},
+		"spec:\n  converter:\n    declarative:\n      hub: |":                          {"v2", ""},
+		"spec:\n  converter:\n    declarative:\n      spokes:\n      - version: |":     {"v1", ""},
+		"spec:\n  converter:\n    declarative:\n      spokes:\n      - |":              {"rules", ""},
+		"spec:\n  migration:\n    mode: |":                                             {"Automatic", ""},
+		"spec:\n  migration: {mode: Au|":                                               {"OnTrigger", "Au"},
+		rules + "        - mo|":                                                        {"move", "mo"},
+		rules + "        - |":                                                          {"format", ""},
+		rules + "          - |":                                                        {"format", ""},
+		rules + "        - move:\n            |":                                       {"from", ""},
+		rules + "        - move: {|":                                                   {"to", ""},
+		rules + "        - move: {from: .sp|":                                          {".spec.cronSpec", ".sp"},
+		rules + "        - move: {from: .spec.a, to: |":                                {".spec.timeZone", ""},
+		rules + "        - move:\n            from: .spec.a\n            to: .spec.t|": {".spec.timeZone", ".spec.t"},
+		rules + "        - format:\n            from: .spec.cronSpec\n            to: {min: .spec.min, hour: |":    {".spec.hour", ""},
+		rules + "        - format:\n            to:\n              min: |":                                         {".spec.min", ""},
+		rules + "        - drop: {from: .spec.owner}\n        - cast: {from: .spec.replicas, to: .spec.min, as: |": {"Quantity", ""},
+		"a: b\n---\nkind: ConversionPolicy\n|":                                                                     {"metadata", ""},
+	} {
+		t.Run(policy, func(t *testing.T) {
+			before, after, _ := strings.Cut(policy, "|")
+			in := Sample()
+			in.Policy = before + after + "\n"
+			got := Complete(in, len(before))
+			if got.Typed != want.typed || !slices.ContainsFunc(got.Options, func(o Option) bool { return o.Label == want.options }) {
+				t.Errorf("typed %q, options %+v, want %q and %q", got.Typed, got.Options, want.typed, want.options)
+			}
+		})
+	}
+	// Lines of other systems end in another way.
+	windows := Sample()
+	windows.Policy = strings.ReplaceAll(rules+"        - move:\n            from: .spec.c", "\n", "\r\n")
+	if got := Complete(windows, len(windows.Policy)); len(got.Options) == 0 || got.Typed != ".spec.c" {
+		t.Errorf("with CRLF: %+v", got)
+	}
+	// The spoke's fields are no fields of the hub.
+	in := Sample()
+	in.Policy = rules + "        - move: {from: "
+	for _, option := range Complete(in, len(in.Policy)).Options {
+		if option.Label == ".spec.timeZone" {
+			t.Error("a field of the hub is offered for the spoke")
+		}
+	}
+}
+
+// FuzzComplete types anything, and asks at each place.
+func FuzzComplete(f *testing.F) {
+	in := Sample()
+	f.Add(in.Policy, 300)
+	f.Add("a: {b: [c, {d: ", 15)
+	f.Add("- - - x: ]}", 11)
+	f.Fuzz(func(t *testing.T, policy string, offset int) {
+		typed := in
+		typed.Policy = policy
+		got := Complete(typed, offset)
+		if before := policy[:max(0, min(offset, len(policy)))]; !strings.HasSuffix(before, got.Typed) {
+			t.Errorf("%q is typed, which does not end %q", got.Typed, before)
+		}
+	})
+}
+
+// FuzzAccept accepts a rule in any text: what is there stays.
+func FuzzAccept(f *testing.F) {
+	in := Sample()
+	f.Add(in.Policy)
+	f.Add(strings.ReplaceAll(in.Policy, "rules:", "rules: []"))
+	rule := Suggestion{Spoke: "v1", Rule: "drop: {from: .spec.owner}"}
+	f.Fuzz(func(t *testing.T, policy string) {
+		typed := in
+		typed.Policy = policy
+		got := Accept(typed, rule)
+		if len(got.Problems) > 0 {
+			return
+		}
+		before := Check(t.Context(), typed)
+		typed.Policy = got.Policy
+		after := Check(t.Context(), typed)
+		if len(before.Problems) == 0 && len(after.Rules) != len(before.Rules)+1 && !onlyAboutRule(after.Problems) {
+			t.Errorf("%d rules, then %d, problems %+v:\n%s", len(before.Rules), len(after.Rules), after.Problems, got.Policy)
+		}
+	})
+}
+
+// onlyAboutRule reports whether the texts are YAML: the rule itself may not fit the policy.
+func onlyAboutRule(found []Problem) bool {
+	return len(found) > 0 && !slices.ContainsFunc(found, func(p Problem) bool { return p.Path == "" })
+}
+
+func TestAnswer(t *testing.T) {
+	question, err := json.Marshal(Question{Input: Sample()})
+	expect.NoError(t, err)
+	for _, name := range []string{QuestionCheck, QuestionSuggest, QuestionAccept, QuestionComplete} {
+		if answer, err := Answer(t.Context(), name, question); err != nil || !json.Valid(answer) {
+			t.Errorf("%s: %s, %v", name, answer, err)
+		}
+	}
+	if _, err := Answer(t.Context(), "steal", question); err == nil {
+		t.Error("an unknown question has an answer")
+	}
+	if _, err := Answer(t.Context(), QuestionCheck, []byte("{")); err == nil {
+		t.Error("half a question has an answer")
+	}
+}

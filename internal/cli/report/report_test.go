@@ -1,0 +1,288 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
+
+var (
+	samples = filepath.Join("..", "..", "..", "config", "samples")
+	made    = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+)
+
+// inputs are the input files of the reports in testdata.
+var inputs = map[string]struct{ policy, crd, objects string }{
+	"crontab-cronspec": {
+		filepath.Join(samples, "crontab-cronspec", "2-policy.yaml"), filepath.Join(samples, "crontab-cronspec", "3-crd-both.yaml"),
+		filepath.Join(samples, "crontab-cronspec", "objects.yaml"),
+	},
+	"crontab-hostport": {
+		filepath.Join(samples, "crontab-hostport", "2-policy.yaml"), filepath.Join(samples, "crontab-hostport", "3-crd-both.yaml"),
+		filepath.Join(samples, "crontab-hostport", "objects.yaml"),
+	},
+	"preserved-data": {verifyFile("policy.yaml"), verifyFile("crd.yaml"), verifyFile("objects.yaml")},
+	"cluster":        {inputFile("cluster", "policy.yaml"), inputFile("cluster", "crd.yaml"), inputFile("cluster", "objects.yaml")},
+	"hostile":        {inputFile("hostile", "policy.yaml"), inputFile("hostile", "crd.yaml"), inputFile("hostile", "objects.yaml")},
+}
+
+// verifyFile returns a file in the testdata of package verify.
+func verifyFile(file string) string {
+	return filepath.Join("..", "..", "operator", "verify", "testdata", "preserved-data", file)
+}
+
+func inputFile(name, file string) string { return filepath.Join("testdata", name, file) }
+
+func TestWrite(t *testing.T) {
+	for name, files := range inputs {
+		t.Run(name, func(t *testing.T) {
+			compare(t, name+".html", write(t, read(t, files.policy, files.crd, files.objects)))
+		})
+	}
+}
+
+// compare compares a report with its golden file, which has the name of the style sheet
+// instead of its text.
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	got = strings.Replace(got, "<style>"+style+"</style>", "<style>style.css</style>", 1)
+	golden.Check(t, got, file)
+}
+
+func write(t *testing.T, in Input) string {
+	t.Helper()
+	var out bytes.Buffer
+	expect.NoError(t, Write(&out, in))
+	return out.String()
+}
+
+// read returns an input from files, like the command; objectsFile may be empty.
+func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	decode(t, crdFile, crd)
+	var policyJSON json.RawMessage
+	decode(t, policyFile, &policyJSON)
+	policy, invalid, err := verify.ReadPolicy(t.Context(), policyJSON)
+	if err != nil || len(invalid) > 0 {
+		t.Fatal(err, invalid)
+	}
+	in := Input{Policy: policy, CRD: crd, From: "policy.yaml and crd.yaml", Tool: "v1.2.3", Made: made}
+	checker, err := verify.New(policy, crd, func() time.Time { return made })
+	expect.NoError(t, err)
+	from := ""
+	if checker.Valid() {
+		checker.Canaries(t.Context())
+		if objectsFile != "" {
+			from = "objects.yaml"
+			check(t, checker, objectsFile)
+		}
+	}
+	in.Tried = checker.Report(from)
+	return in
+}
+
+func check(t *testing.T, checker *verify.Checker, file string) {
+	t.Helper()
+	documents, err := manifest.ReadAll([]string{file}, nil)
+	expect.NoError(t, err)
+	for _, document := range documents {
+		objects, err := document.Objects()
+		expect.NoError(t, err)
+		for _, object := range objects {
+			checker.Check(t.Context(), object)
+		}
+	}
+}
+
+func decode(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	expect.NoError(t, err)
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// TestWide has a policy for more than a thousand fields, most of them the same in
+// both versions.
+func TestWide(t *testing.T) {
+	in := wide(t)
+	compare(t, "wide.html", write(t, in))
+	page := newPage(in)
+	if rows := page.Mappings[0].Drawn.Height; rows > 100 {
+		t.Errorf("the drawing has %d rows: fields that are the same in both versions must share rows", rows)
+	}
+}
+
+// wide has 20 blocks of 50 fields. In every third block, a rule moves one field, and only
+// one version has another one.
+func wide(t *testing.T) Input {
+	t.Helper()
+	in := read(t, inputs["crontab-hostport"].policy, inputs["crontab-hostport"].crd, "")
+	spoke, hub := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
+	var rules []v1alpha1.Rule
+	for i := range 20 {
+		left, right := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
+		for j := range 50 {
+			name := fmt.Sprintf("field%02d", j)
+			left[name], right[name] = apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "string"}
+		}
+		block := fmt.Sprintf("block%02d", i)
+		if i%3 == 0 {
+			delete(right, "field00")
+			delete(right, "field01")
+			right["renamed"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+			rules = append(rules, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: v1alpha1.Path("." + block + ".field00"), To: v1alpha1.Path("." + block + ".renamed")}})
+		}
+		spoke[block] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: left}
+		hub[block] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: right}
+	}
+	for i := range in.CRD.Spec.Versions {
+		of := &in.CRD.Spec.Versions[i]
+		of.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: spoke}
+		if of.Name == string(in.Policy.Spec.Converter.Declarative.Hub) {
+			of.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: hub}
+		}
+	}
+	in.Policy.Spec.Converter.Declarative.Spokes[0].Rules = rules
+	checker, err := verify.New(in.Policy, in.CRD, func() time.Time { return made })
+	if err != nil || !checker.Valid() {
+		t.Fatal(err, checker.Report("").Errors)
+	}
+	in.Tried = checker.Report("")
+	return in
+}
+
+// TestOneLineOfTime checks that two reports of one input at different times differ in one
+// line, and without a time in none.
+func TestOneLineOfTime(t *testing.T) {
+	in := read(t, inputs["cluster"].policy, inputs["cluster"].crd, inputs["cluster"].objects)
+	first := strings.Split(write(t, in), "\n")
+	in.Made = made.Add(time.Hour)
+	second := strings.Split(write(t, in), "\n")
+	var differ []string
+	for i := range first {
+		if first[i] != second[i] {
+			differ = append(differ, second[i])
+		}
+	}
+	want := []string{`  <p>Made <time datetime="2026-03-02T13:00:00Z">2026-03-02 13:00:00 UTC</time></p>`}
+	if diff := cmp.Diff(want, differ); diff != "" || len(first) != len(second) {
+		t.Errorf("lines that differ (-want +got):\n%s", diff)
+	}
+	in.Made = time.Time{}
+	if again := write(t, in); strings.Contains(again, "Made <time") || again != write(t, in) {
+		t.Error("a report without a time has one, or two such reports differ")
+	}
+}
+
+// TestHostileText parses a report like a browser. For any text of objects, it has only the
+// elements and attributes of our templates.
+func TestHostileText(t *testing.T) {
+	files := inputs["hostile"]
+	root, err := html.Parse(strings.NewReader(write(t, read(t, files.policy, files.crd, files.objects))))
+	expect.NoError(t, err)
+	elements := strings.Fields("html head meta title link style body a header p h1 h2 h3 h4 span div ul ol li b nav main section " +
+		"table caption thead tbody tr th td svg line path rect figure figcaption details summary code pre wbr dl dt dd time footer")
+	attributes := strings.Fields("lang charset http-equiv content name rel href class id role aria-label aria-labelledby aria-hidden focusable tabindex " +
+		"scope width height x y x1 x2 y1 y2 viewbox viewBox preserveAspectRatio d data-from data-to open datetime")
+	var text strings.Builder
+	for node := range root.Descendants() {
+		switch node.Type {
+		case html.TextNode:
+			text.WriteString(node.Data)
+		case html.ElementNode:
+			if !slices.Contains(elements, node.Data) {
+				t.Errorf("unexpected element %s", node.Data)
+			}
+			for _, attribute := range node.Attr {
+				if !slices.Contains(attributes, attribute.Key) {
+					t.Errorf("%s has an attribute %s", node.Data, attribute.Key)
+				}
+				if attribute.Key == "href" && !strings.HasPrefix(attribute.Val, "#") && attribute.Val != "data:," {
+					t.Errorf("%s leads to %s", node.Data, attribute.Val)
+				}
+			}
+		}
+	}
+	for _, want := range []string{
+		"<script>Kind</script>", "</code></pre><script>alert(1)</script>", "<svg onload=alert(3)>", "<img src=x onerror=alert(7)>",
+		`.' style='position:fixed`, "&lt;already&gt;", "<script>alert(8)</script>",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %s", want)
+		}
+	}
+}
+
+// TestHiddenValues checks that a report can hide the values of objects.
+func TestHiddenValues(t *testing.T) {
+	files := inputs["hostile"]
+	in := read(t, files.policy, files.crd, files.objects)
+	const value = `Invalid value: &#34;integer&#34;`
+	if !strings.Contains(write(t, in), value) {
+		t.Errorf("%s is not shown", value)
+	}
+	in.HideValues = true
+	hidden := write(t, in)
+	if strings.Contains(hidden, value) || !strings.Contains(hidden, "InvalidBefore") {
+		t.Error("the report shows a value, or lacks the finding")
+	}
+}
+
+// TestEveryKindOfRule checks that the report describes each kind of rule under its name. A use is the rules of its
+// group.
+func TestEveryKindOfRule(t *testing.T) {
+	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
+		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		if got := kinds[want]; want != "use" && (got.Name != want || got.Does == "") {
+			t.Errorf("rules.go describes a rule %s as %q: %q", want, got.Name, got.Does)
+		}
+	}
+}
+
+// TestRulesOfGroups: a rule of a group is in the report for each use, with the paths there.
+func TestRulesOfGroups(t *testing.T) {
+	policy := &v1alpha1.ConversionPolicy{}
+	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{
+		RuleGroups: []v1alpha1.RuleGroup{{Name: "a", Rules: []v1alpha1.Rule{{Move: &v1alpha1.MoveRule{From: ".b", To: ".c"}}}}},
+		Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: []v1alpha1.Rule{
+			{Drop: &v1alpha1.DropRule{From: ".z"}},
+			{Use: &v1alpha1.UseRule{Group: "a", From: ".x", To: ".x"}}, {Use: &v1alpha1.UseRule{Group: "a", From: ".y[*]", To: ".y[*]"}},
+		}}},
+	}
+	want := []rule{
+		{kinds["drop"], "v1", 1, "spec.converter.declarative.spokes[0].rules[0]", "drop:\n  from: .z\n"},
+		{kinds["move"], "v1", 2, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move:\n  from: .x.b\n  to: .x.c\n"},
+		{kinds["move"], "v1", 3, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[2])", "move:\n  from: .y[*].b\n  to: .y[*].c\n"},
+	}
+	var got []rule
+	for _, one := range rulesOf(policy)[0].Rules {
+		got = append(got, *one)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the rules are %+v, want %+v", got, want)
+	}
+}

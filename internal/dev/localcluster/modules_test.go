@@ -1,0 +1,141 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+func TestModuleFileOfAnotherVersion(t *testing.T) {
+	upstream := upstreamModule{Go: "1.25.0", Require: []struct{ Path, Version string }{
+		{"k8s.io/kubectl", "v0.0.0"},
+		{"k8s.io/klog/v2", "v2.130.1"},
+		{"example.com/odd", "v0.0.0"},
+		{"k8s.io/api", "v0.0.0"},
+	}}
+	const want = `module localcluster/kubernetes
+
+go 1.25.0
+
+tool (
+	k8s.io/kubernetes/cmd/kube-apiserver
+	k8s.io/kubernetes/cmd/kube-controller-manager
+	k8s.io/kubernetes/cmd/kubectl
+	k8s.io/kubernetes/cmd/kube-scheduler
+	k8s.io/kubernetes/cmd/kubelet
+)
+
+require k8s.io/kubernetes v1.36.3
+
+replace (
+	k8s.io/api => k8s.io/api v0.36.3
+	k8s.io/kubectl => k8s.io/kubectl v0.36.3
+)
+`
+	if diff := cmp.Diff(want, moduleFile("v1.36.3", upstream)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLinkerFlagsStateTheVersion(t *testing.T) {
+	flags := linkerFlags("v1.36.3")
+	for _, want := range []string{".gitVersion=v1.36.3", ".gitMajor=1", ".gitMinor=36"} {
+		if !strings.Contains(flags+" ", want+" ") {
+			t.Errorf("linker flags %q lack %s", flags, want)
+		}
+	}
+}
+
+func TestDefaultVersionIsTheOnePinned(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("modules", "go.mod"))
+	expect.NoError(t, err)
+	if !strings.Contains(string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ") {
+		t.Errorf("modules/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
+	}
+}
+
+func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
+	root := t.TempDir()
+	set := filepath.Join(root, modulesPath)
+	expect.NoError(t, os.MkdirAll(set, 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(set, "go.mod"), nil, 0o644))
+	for _, start := range []string{root, set} {
+		got, err := findModules(start)
+		if want := filepath.Join(root, modulesPath); err != nil || got != want {
+			t.Errorf("from %s: got %q, %v, want %q", start, got, err, want)
+		}
+	}
+	if _, err := findModules(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not inside a conversion-operator checkout") {
+		t.Errorf("outside a checkout: got error %v", err)
+	}
+}
+
+func TestAnotherVersionUsesADerivedSet(t *testing.T) {
+	pinned, err := Options{KubernetesVersion: DefaultKubernetesVersion}.moduleSets()
+	expect.NoError(t, err)
+	o := Options{KubernetesVersion: "v1.36.3", CacheDir: "/cache"}
+	other, err := o.moduleSets()
+	expect.NoError(t, err)
+	if got, want := other[kubernetesSet].dir, "/cache/v1.36.3/modules/kubernetes"; got != want {
+		t.Errorf("derived set in %s, want %s", got, want)
+	}
+	if other[kubernetesSet].key == pinned[kubernetesSet].key {
+		t.Error("two versions of Kubernetes have the same key")
+	}
+	if other[pinnedSet] != pinned[pinnedSet] {
+		t.Error("etcd and containerd depend on the version of Kubernetes")
+	}
+}
+
+// TestUnknownVersion: a version of Kubernetes that does not exist gives a clear error. No module
+// can be downloaded in this test.
+func TestUnknownVersion(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	dir := t.TempDir()
+	o := Options{KubernetesVersion: "v1.99.0", CacheDir: dir}
+	err := o.deriveIfMissing(t.Context(), o.derivedSetDir())
+	if err == nil {
+		t.Fatal("there is a v1.99.0")
+	}
+	for _, want := range []string{"KUBERNETES_VERSION=v1.99.0: ", "k8s.io/kubernetes", "disabled by GOPROXY=off"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error is %q, want %q in it", err, want)
+		}
+	}
+}
+
+// TestModulesAgree: the cluster and the operator use the same versions of libraries, and the tests'
+// Kubernetes is the release of those libraries, so that each is compiled once.
+func TestModulesAgree(t *testing.T) {
+	cluster, operator := versionsIn(t, "modules"), versionsIn(t, filepath.Join("..", "..", ".."))
+	if got, want := operator["k8s.io/client-go"], "v0."+strings.TrimPrefix(DefaultKubernetesVersion, "v1."); got != want {
+		t.Errorf("the operator requires k8s.io/client-go %s, and the cluster is Kubernetes %s", got, DefaultKubernetesVersion)
+	}
+	for path, version := range operator {
+		if other, shared := cluster[path]; shared && other != version {
+			t.Errorf("%s is %s in go.mod and %s in internal/dev/localcluster/modules/go.mod: go get it at the higher version in both", path, version, other)
+		}
+	}
+}
+
+// versionsIn returns the versions of all modules that the go.mod of a directory requires, by path.
+func versionsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	expect.NoError(t, err)
+	versions := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^(?:\t|require |\t\S+ => )(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
+		versions[line[1]] = line[2] // replacements follow
+	}
+	return versions
+}

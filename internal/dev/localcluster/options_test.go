@@ -1,0 +1,182 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package localcluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
+	tests := map[string]struct {
+		given      Options
+		cache      string
+		version    string
+		want       Options
+		wantErr    string
+		wantBinDir string
+	}{
+		"nothing given": {
+			cache:      "/cache",
+			want:       Options{Name: DefaultName, KubernetesVersion: DefaultKubernetesVersion, CacheDir: "/cache"},
+			wantBinDir: "/cache/" + DefaultKubernetesVersion + "/bin",
+		},
+		"variables": {
+			cache:      "/cache",
+			version:    "1.36.3",
+			want:       Options{Name: DefaultName, KubernetesVersion: "v1.36.3", CacheDir: "/cache"},
+			wantBinDir: "/cache/v1.36.3/bin",
+		},
+		"the oldest": {
+			cache:      "/cache",
+			version:    "oldest",
+			want:       Options{Name: DefaultName, KubernetesVersion: OldestKubernetesVersion, CacheDir: "/cache"},
+			wantBinDir: "/cache/" + OldestKubernetesVersion + "/bin",
+		},
+		"a minor version": {
+			cache:      "/cache",
+			version:    "1.34",
+			want:       Options{Name: DefaultName, KubernetesVersion: "v1.34.2", CacheDir: "/cache"},
+			wantBinDir: "/cache/v1.34.2/bin",
+		},
+		"options before variables": {
+			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			cache:      "/cache",
+			version:    "v1.36.3",
+			want:       Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			wantBinDir: "/mine/v1.38.0-beta.1/bin",
+		},
+		"a name that leaves the directory": {given: Options{Name: "../a"}, cache: "/c", wantErr: `cluster name "../a" is not valid`},
+		"a branch as version":              {cache: "/c", version: "master", wantErr: `KUBERNETES_VERSION="master" is not a version`},
+		"a minor version without tests":    {cache: "/c", version: "1.31", wantErr: `KUBERNETES_VERSION="1.31" is not a version`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(CacheVariable, test.cache)
+			t.Setenv(VersionVariable, test.version)
+			got, err := test.given.withDefaults()
+			if test.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+					t.Errorf("got error %v, want %q", err, test.wantErr)
+				}
+				return
+			}
+			expect.NoError(t, err)
+			got.Progress = nil
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got.binDir() != test.wantBinDir {
+				t.Errorf("binaries in %s, want %s", got.binDir(), test.wantBinDir)
+			}
+		})
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	const cgroups = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	found := func(string) (string, error) { return "/bin/x", nil }
+	tests := map[string]struct {
+		host    host
+		options Options
+		want    string
+	}{
+		"all there":            {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
+		"another system":       {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
+		"no root":              {host: host{os: "linux", uid: 1000}, want: "needs root"},
+		"no root, no node":     {host: host{os: "linux", uid: 1000}, options: Options{ControlPlaneOnly: true}},
+		"nothing installed":    {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
+		"no control groups":    {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
+		"a cache that is lost": {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := test.host.check(test.options)
+			if test.want == "" && err != nil {
+				t.Errorf("unexpected error %v", err)
+			}
+			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+func absent(string) (string, error) { return "", exec.ErrNotFound }
+
+func TestProcessNodes(t *testing.T) {
+	o, err := Options{ProcessNodes: 2, CacheDir: t.TempDir()}.withDefaults()
+	if err != nil || !o.ControlPlaneOnly {
+		t.Errorf("they need more than the control plane: %+v, error %v", o, err)
+	}
+	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
+		t.Error("more nodes than addresses are accepted")
+	}
+}
+
+const csv = "conversion-operator.clusterserviceversion.yaml"
+
+// TestSupportedVersionsAgree: every place that names the supported versions of Kubernetes agrees
+// with SupportedVersions.
+func TestSupportedVersionsAgree(t *testing.T) {
+	oldest, newest := minor(OldestKubernetesVersion), minor(DefaultKubernetesVersion)
+	supported := "Kubernetes " + oldest + " to " + newest
+	var releases, rows, stages []string
+	for _, version := range SupportedVersions {
+		releases = append(releases, strings.TrimPrefix(version, "v"))
+		rows = append(rows, "\n| "+minor(version)+" | supported: ")
+		if version != DefaultKubernetesVersion && version != OldestKubernetesVersion {
+			stages = append(stages, " integration@"+minor(version)+" ", " helm@"+minor(version)+" ")
+		}
+	}
+	for file, says := range map[string][]string{
+		"README.md":                                    slices.Concat(releases, []string{supported, "a real Kubernetes " + newest}),
+		"api/docs/installing.md":                       slices.Concat(releases, rows, []string{supported}),
+		"internal/dev/tools/test.sh":                   stages,
+		".ci/run":                                      {supported, "run on Kubernetes " + newest},
+		"config/manifests/bases/" + csv:                {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"bundle/manifests/" + csv:                      {supported, "minKubeVersion: " + OldestInstallableMinor + ".0\n"},
+		"config/chart/Chart.yaml":                      {"kubeVersion: '>=" + OldestInstallableMinor + ".0-0'\n"},
+		"internal/dev/tools/api-reference/config.yaml": {`kubernetesVersion: "` + newest + `"`},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, want := range says {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %q", file, strings.TrimSpace(want))
+			}
+		}
+	}
+}
+
+// minor returns the minor version without the letter: 1.37 of v1.37.0.
+func minor(version string) string { return strings.TrimPrefix(minorOf(version), "v") }
+
+// TestSupportedVersionsAreInOrder: there is one release of each minor version, from the oldest to the
+// newest.
+func TestSupportedVersionsAreInOrder(t *testing.T) {
+	first, last := SupportedVersions[0], SupportedVersions[len(SupportedVersions)-1]
+	if first != OldestKubernetesVersion || last != DefaultKubernetesVersion {
+		t.Errorf("versions from %s to %s", first, last)
+	}
+	previous := 0
+	for _, version := range SupportedVersions {
+		var number int
+		if _, err := fmt.Sscanf(minorOf(version), "v1.%d", &number); err != nil || previous != 0 && number != previous+1 {
+			t.Errorf("%s follows v1.%d: %v", version, previous, err)
+		}
+		previous = number
+	}
+}

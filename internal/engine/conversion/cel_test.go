@@ -1,0 +1,87 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// TestCEL packs two numbers into one, joins a list, converts a map to a list, and has elements of a
+// list and a label.
+func TestCEL(t *testing.T) {
+	c := converterOf(t, between(t,
+		`packed: {type: integer}, o: {type: object, properties: {csv: {type: string}}}, env: {type: object, additionalProperties: {type: string}},
+		l: {type: array, items: {type: object, properties: {x: {type: string}, percent: {type: string}}}}, zone: {type: string}`,
+		`o: {type: object, properties: {high: {type: integer}, low: {type: integer}}}, names: {type: array, items: {type: string}},
+		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
+		l: {type: array, items: {type: object, properties: {x: {type: string}, share: {type: number}}}}`,
+		`{cel: {from: {packed: .packed}, to: {high: .o.high, low: .o.low},
+			forward: {high: self.packed / 65536, low: self.packed % 65536}, backward: {packed: self.high * 65536 + self.low}}},
+		{cel: {from: {csv: .o.csv}, to: {names: .names}, forward: {names: "self.csv.split(',')"}, backward: {csv: "self.names.join(',')"}}},
+		{cel: {from: {env: .env}, to: {env: .env}, forward: {env: "self.env.transformList(k, v, {'name': k, 'value': v})"},
+			backward: {env: "self.env.transformMapEntry(i, e, {e.name: e.value})"}}},
+		{cel: {from: {p: ".l[*].percent"}, to: {s: ".l[*].share"}, forward: {s: "double(self.p.replace('%', '')) / 100.0"},
+			backward: {p: "string(self.s * 100.0) + '%'"}}},
+		{cel: {from: {zone: .zone}, to: {label: '.metadata.labels["zone"]'}, forward: {label: self.zone.lowerAscii()}, backward: {zone: self.label.upperAscii()}}}`))
+	roundTrips{
+		"unpacked":                {"v1", `"packed":65537`, named("v2", "", `"o":{"high":1,"low":1}`)},
+		"packed":                  {"v2", `"o":{"high":1,"low":2}`, named("v1", "", `"packed":65538`)},
+		"exact":                   {"v1", `"packed":9007199254740993`, named("v2", "", `"o":{"high":137438953472,"low":1}`)},
+		"not packed so":           {"v2", `"o":{"high":0,"low":65537}`, named("v1", `v2 {"/o/high":0,"/o/low":65537,"@/o/high":["/packed"],"@/o/low":["/packed"]}`, `"packed":65537`)},
+		"half of it":              {"v2", `"o":{"high":1}`, named("v1", `v2 {"/o/high":1}`, `"o":{}`)},
+		"too large":               {"v2", `"o":{"high":9223372036854775807,"low":1}`, named("v1", `v2 {"/o/high":9223372036854775807,"/o/low":1}`, `"o":{}`)},
+		"nothing":                 {"v1", `"o":{}`, named("v2", ``, `"o":{}`)},
+		"list":                    {"v1", `"o":{"csv":"a,b"}`, named("v2", "", `"names":["a","b"]`)},
+		"empty text":              {"v1", `"o":{"csv":""}`, named("v2", "", `"names":[""]`)},
+		"empty list":              {"v2", `"names":[]`, named("v1", `v2 {"/names":[],"@/names":["/o/csv"]}`, `"o":{"csv":""}`)},
+		"list with a comma":       {"v2", `"names":["a,b"]`, named("v1", `v2 {"/names":["a,b"],"@/names":["/o/csv"]}`, `"o":{"csv":"a,b"}`)},
+		"list of a map":           {"v1", `"env":{"b":"1","a":"2"}`, named("v2", "", `"env":[{"name":"a","value":"2"},{"name":"b","value":"1"}]`)},
+		"map of a list":           {"v2", `"env":[{"name":"a","value":"2"}]`, named("v1", "", `"env":{"a":"2"}`)},
+		"map of an unsorted list": {"v2", `"env":[{"name":"b","value":"1"},{"name":"a","value":"2"}]`, named("v1", `v2 {"/env":[{"name":"b","value":"1"},{"name":"a","value":"2"}],"@/env":["/env"]}`, `"env":{"a":"2","b":"1"}`)},
+		"list without a key":      {"v2", `"env":[{"value":"1"}]`, named("v1", `v2 {"/env":[{"value":"1"}]}`, ``)},
+		"elements":                {"v1", `"l":[{"x":"1","percent":"25%"},{},{"percent":"half"}]`, named("v2", `v1 {"/l/2":{"percent":"half"},"@/l/2":`+digest(`{}`)+`}`, `"l":[{"x":"1","share":0.25},{},{}]`)},
+		"label":                   {"v1", `"zone":"EU"`, strings.Replace(named("v2", "", ``), `"name":"w"`, `"name":"w","labels":{"zone":"eu"}`, 1)},
+	}.check(t, c)
+	misfits{
+		"not an integer": {roundTripTest{"v1", `"packed":"1"`, named("v2", `v1 {"/packed":"1"}`, ``)}, named("v1", `v1 {"/packed":"1"}`, ``)},
+		"null":           {roundTripTest{"v1", `"packed":null`, named("v2", `v1 {"/packed":null}`, ``)}, named("v1", `v1 {"/packed":null}`, ``)},
+	}.check(t, c)
+}
+
+// A ruleset whose expressions do not compile is refused before any object is converted.
+func TestCELOfADamagedRuleset(t *testing.T) {
+	ruleset := between(t, "a: {type: integer}", "b: {type: integer}",
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a + 1}, backward: {a: self.b - 1}}}`).Ruleset
+	for damage, want := range map[string]string{
+		"self.":  "Syntax error",
+		"self.c": "undefined field 'c'",
+	} {
+		ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Expression = damage
+		if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", damage, err, want)
+		}
+	}
+	ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Schema = []byte(`[]`)
+	if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The ruleset has what the run time needs of the schemas, and no more.
+func TestCELInTheRuleset(t *testing.T) {
+	ruleset := between(t, "a: {type: string, maxLength: 7, description: text}", "b: {type: string, format: date-time}",
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: string(self.b)}}}`).Ruleset
+	want := &conversion.CEL{
+		Spoke: []conversion.CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
+		Hub:   []conversion.CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
+	}
+	if diff := cmp.Diff(want, ruleset.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
+		t.Errorf("ruleset (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,199 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+)
+
+// TestChanges converts an object to v2 by one set of rules, and back by another: data that was
+// preserved under the first is not lost under the second.
+func TestChanges(t *testing.T) {
+	const (
+		note   = "spec: {type: object, properties: {a: {type: string}, note: {type: string}}}"
+		noted  = "spec: {type: object, properties: {b: {type: string}, note: {type: string}}}"
+		bare   = "spec: {type: object, properties: {b: {type: string}}}"
+		move   = "{move: {from: .spec.a, to: .spec.b}}"
+		object = `"spec":{"a":"1","note":"precious"}`
+
+		weighed = "ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}}}}"
+		plain   = "ports: {type: array, items: {type: object, properties: {name: {type: string}}}}"
+	)
+	for name, test := range map[string]struct {
+		before, after         [3]string // v1, v2, rules
+		object, at, back, now string
+	}{
+		"the field is added": {
+			before: [3]string{note, bare, move}, after: [3]string{note, noted, move},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"note":"precious","b":"1"}`),
+		},
+		"a move is added": {
+			before: [3]string{note, bare, move},
+			after:  [3]string{note, "spec: {type: object, properties: {b: {type: string}, remark: {type: string}}}", move + ", {move: {from: .spec.note, to: .spec.remark}}"},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"b":"1","remark":"precious"}`),
+		},
+		"a table is added": {
+			before: [3]string{note, bare, move},
+			after:  [3]string{note, "spec: {type: object, properties: {b: {type: string}, worth: {type: string}}}", move + ", {values: {from: .spec.note, to: .spec.worth, table: [{from: precious, to: High}]}}"},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", "", `"spec":{"a":"1","note":"precious"}`), now: named("v2", "", `"spec":{"b":"1","worth":"High"}`),
+		},
+		"a list gets keys": {
+			before: [3]string{weighed, plain, ""},
+			after: [3]string{
+				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, w: {type: integer}}}}",
+				"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}}", "",
+			},
+			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+			now:    named("v2", `v1 {"/ports/[name=\"a\"]/w":7}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+		},
+		"a field of an element is added": {
+			before: [3]string{weighed, plain, ""},
+			after: [3]string{
+				weighed,
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, w: {type: integer}, x: {type: string}}}}", "",
+			},
+			object: `"ports":[{"name":"b"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"b"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+			now:    named("v2", "", `"ports":[{"name":"b"},{"name":"a","w":7}]`),
+		},
+		"an element is one of two that are alike": {
+			before: [3]string{weighed, plain, ""},
+			after: [3]string{
+				weighed,
+				"ports: {type: array, items: {type: object, properties: {name: {type: string}, x: {type: string}}}}", "{default: {to: '.ports[*].x', value: d}}",
+			},
+			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			back:   named("v1", `v2 {"/ports/0":{"name":"a"},"@/ports/0":`+digest(`{"name":"a"}`)+`,"/ports/1":{"name":"a"},"@/ports/1":`+digest(`{"name":"a","w":7}`)+`}`, `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+			now:    named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+		},
+		"the hub gets the field of an element that is one of two that are alike": {
+			before: [3]string{weighed, plain, ""},
+			after:  [3]string{weighed, weighed, ""},
+			object: `"ports":[{"name":"a"},{"name":"a","w":7}]`,
+			at:     named("v2", `v1 {"/ports/1":{"name":"a","w":7},"@/ports/1":`+digest(`{"name":"a"}`)+`}`, `"ports":[{"name":"a"},{"name":"a"}]`),
+			back:   named("v1", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+			now:    named("v2", "", `"ports":[{"name":"a"},{"name":"a","w":7}]`),
+		},
+		"the field goes and comes": {
+			before: [3]string{note, bare, move}, after: [3]string{"spec: {type: object, properties: {a: {type: string}}}", bare, move},
+			object: object, at: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+			back: named("v1", `v1 {"/spec/note":"precious"}`, `"spec":{"a":"1"}`), now: named("v2", `v1 {"/spec/note":"precious"}`, `"spec":{"b":"1"}`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
+			there := convert(t, before, named("v1", "", test.object), "v2")
+			if diff := cmp.Diff(test.at, there); diff != "" {
+				t.Fatalf("there (-want +got):\n%s", diff)
+			}
+			back := convert(t, after, there, "v1")
+			if diff := cmp.Diff(test.back, back); diff != "" {
+				t.Errorf("back (-want +got):\n%s", diff)
+			}
+			wantBytes(t, after, back, "v2", test.now)
+		})
+	}
+}
+
+// TestPartsOfARule has values of fields that a rule computes together, which were preserved before
+// that rule existed. Each comes back by itself.
+func TestPartsOfARule(t *testing.T) {
+	const rule = `{format: {from: '.metadata.labels["l"]', template: "{c}-{b}", to: {c: .c, b: .o.b}}}`
+	c := converterOf(t, between(t,
+		"o: {type: object, properties: {a: {type: string}}}",
+		"o: {type: object, properties: {a: {type: string}, b: {type: string}}}, c: {type: string}", rule))
+	for name, test := range map[string]struct{ preserved, live, want string }{
+		"both":                           {`v2 {"/c":"1","/o/b":"2"}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
+		"the object around one is gone":  {`v2 {"/c":"1","/o/b":"2"}`, ``, `"c":"1"`},
+		"one is preserved in its object": {`v2 {"/c":"1","/o":{"b":"2"}}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantBytes(t, c, named("v1", test.preserved, test.live), "v2", named("v2", "", test.want))
+		})
+	}
+}
+
+// TestRefusedStatus has a preserved value below .status, of earlier rules or forged. It is restored
+// only if the policy allows that.
+func TestRefusedStatus(t *testing.T) {
+	const fields = "status: {type: object, properties: {phase: {type: string}}}"
+	crd := widgets(t, map[string]string{"v1": fields, "v2": fields})
+	object := named("v2", `v1 {"/status/phase":"Ready"}`, `"status":{}`)
+	for setting, want := range map[string]string{
+		"Allow":  named("v1", "", `"status":{"phase":"Ready"}`),
+		"Refuse": named("v1", `v1 {"/status/phase":"Ready"}`, `"status":{}`),
+	} {
+		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, preservedStatus: "+setting+", spokes: [{version: v1}]}")
+		if diff := cmp.Diff(want, convert(t, converterOf(t, compile.Compile(crd, rules)), object, "v1")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", setting, diff)
+		}
+	}
+}
+
+// TestRolledBack converts an object by one set of rules, repeatedly by another, and by the first
+// again to its own version: it is unchanged, whatever the second rules support.
+func TestRolledBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after [3]string // v1, v2, rules
+		from, object  string
+	}{
+		"a value and what a rule computes of it have no place": {
+			before: [3]string{"c: {type: array, items: {type: string}}", "o: {type: object, properties: {f: {type: string}}}", "{wrap: {from: .c, to: .o.f}}"},
+			after:  [3]string{"c: {type: integer}", "o: {type: object, properties: {f: {type: integer}}}", ""},
+			from:   "v1", object: `"c":["1","2"]`,
+		},
+		"an object is there for what has no place": {
+			before: [3]string{"h: {type: string}, o: {type: object}", "o: {type: object, properties: {f: {type: string}, e: {type: string}}}", "{move: {from: .h, to: .o.f}}"},
+			after:  [3]string{"h: {type: string}, o: {type: object}", "o: {type: object, properties: {f: {type: string}, e: {type: integer}}}", "{move: {from: .h, to: .o.f}}"},
+			from:   "v2", object: `"o":{"f":"1","e":"x"}`,
+		},
+		"an object that is preserved, and a field of it": {
+			before: [3]string{"o: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: integer}}}", "o: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {x: {type: string}}}", ""},
+			after:  [3]string{"p: {type: string}", "o: {type: integer}", ""},
+			from:   "v2", object: `"o":{"a":1,"x":"y"}`,
+		},
+		"lists in a list": {
+			before: [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", `{wrap: {from: ".l[*][*].a", to: ".l[*][*].a"}}`},
+			after:  [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", ""},
+			from:   "v2", object: `"l":[[{"a":"1","b":"2","c":"3"},{"c":"4"}]]`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
+			object, there := named(test.from, "", test.object), other(test.from)
+			at := object
+			for _, by := range []*conversion.Converter{before, after, after, before} {
+				at = convert(t, by, at, there)
+				at = convert(t, by, at, test.from)
+				t.Log(at)
+			}
+			if !sameJSON(t, object, at) {
+				t.Errorf("got %s, want %s", at, object)
+			}
+			at = convert(t, before, object, there)
+			for _, by := range []*conversion.Converter{after, after, before} {
+				at = convert(t, by, at, test.from)
+				t.Log(at)
+				at = convert(t, by, at, there)
+				t.Log(at)
+			}
+			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
+				t.Errorf("by the current rules first, got %s, want %s", at, object)
+			}
+		})
+	}
+}

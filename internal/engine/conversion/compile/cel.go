@@ -1,0 +1,200 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile/celcheck"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+)
+
+func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
+	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, fldPath.Child("from"), fldPath.Child("backward"))
+	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, fldPath.Child("to"), fldPath.Child("forward"))
+	if !spokeOK || !hubOK {
+		return
+	}
+	scope, ok := c.celScope(spoke, hub)
+	bounds := boundsOf(rule)
+	if !ok || !c.checkExpressions(spoke, hub, bounds, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
+		return
+	}
+	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds, WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
+	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
+	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
+	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
+		scope.Exchanges = append(scope.Exchanges, exchange)
+	}
+	for i, path := range hub.paths {
+		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
+	}
+	c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
+}
+
+// checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
+// what that is.
+func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub celSide, fldPath place) bool {
+	switch rule.WhenMissing {
+	case "", v1alpha1.CELSkip:
+		return true
+	case v1alpha1.CELEvaluate:
+		ofSpoke, ofHub, err := cel.FromNothing()
+		if err != nil {
+			c.refuse(fldPath, field.InternalError(fldPath.path, err))
+			return false
+		}
+		if len(ofSpoke)+len(ofHub) == 0 {
+			c.invalid(fldPath, rule.WhenMissing, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
+			return false
+		}
+		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.pathsAt(ofSpoke), hub.pathsAt(ofHub)
+		return true
+	}
+	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
+	return false
+}
+
+func boundsOf(rule *v1alpha1.CELRule) expression.Bounds {
+	if rule.Bounds == nil {
+		return expression.Bounds{}
+	}
+	return expression.Bounds{MaxItems: int(ptr.Deref(rule.Bounds.MaxItems, 0)), MaxLength: int(ptr.Deref(rule.Bounds.MaxLength, 0))}
+}
+
+// celSide is one side of a cel rule: its fields, sorted by their names.
+type celSide struct {
+	fields []celcheck.Field
+	paths  []conversion.Path
+	texts  []v1alpha1.Path
+	// named is the member of the rule that names the fields.
+	named place
+}
+
+// pathsAt returns the paths of the fields with these indexes.
+func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
+	for _, i := range indexes {
+		paths = append(paths, s.paths[i])
+	}
+	return paths
+}
+
+func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
+
+// celSide claims the fields and pairs them with the expressions that compute them.
+func (c *compiler) celSide(
+	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed place,
+) (s celSide, ok bool) {
+	s, ok = celSide{named: named}, len(fields) > 0
+	if !ok {
+		c.refuse(named, field.Required(named.path, "name the fields, for example {host: .spec.host}"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if problem := celcheck.Name(name); problem != "" {
+			c.invalid(named.Key(name), name, "%s", problem)
+			ok = false
+			continue
+		}
+		if expressions[name] == "" {
+			c.refuse(computed.Key(name), field.Required(computed.Key(name).path, "write the expression that computes "+string(fields[name])))
+			ok = false
+		}
+		path, schema, claimed := c.claim(of, fields[name], named.Key(name))
+		ok = ok && claimed
+		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
+		s.paths, s.texts = append(s.paths, path), append(s.texts, fields[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(expressions)) {
+		if _, named := fields[name]; !named {
+			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", s.named.path)
+			ok = false
+		}
+	}
+	return s, ok
+}
+
+// celScope returns the scope that contains all fields of the rule.
+func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok bool) {
+	for i, path := range spoke.paths {
+		if scope, ok = c.scopeOf(path, hub.paths[0], spoke.fieldPath(i), spoke.texts[i]); !ok {
+			return nil, false
+		}
+	}
+	for i, path := range hub.paths {
+		if scope, ok = c.scopeOf(spoke.paths[0], path, hub.fieldPath(i), hub.texts[i]); !ok {
+			return nil, false
+		}
+	}
+	return scope, true
+}
+
+func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fromNothing bool, fldPath place) bool {
+	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), fromNothing)
+	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0], maxObjectBytes/smallest))
+	for _, problem := range problems {
+		direction, side := fldPath.Child("forward"), hub
+		if problem.Backward {
+			direction, side = fldPath.Child("backward"), spoke
+		}
+		i := slices.IndexFunc(side.fields, func(f celcheck.Field) bool { return f.Name == problem.Name })
+		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
+	}
+	return len(problems) == 0
+}
+
+// maxObjectBytes is the size of the largest object that API servers store, in bytes: what etcd accepts by default.
+const maxObjectBytes = 3 << 19
+
+// smallestElement returns the size of the smallest element for which an expression over these fields is evaluated, in
+// bytes: {}, or an object with one of the fields, or the field itself.
+func smallestElement(paths []conversion.Path, fromNothing bool) uint64 {
+	if fromNothing {
+		return uint64(len(`{},`))
+	}
+	smallest := uint64(math.MaxUint64)
+	for _, path := range paths {
+		name, size := path[len(path)-1], len(`0,`)
+		if name != conversion.Each {
+			size = len(`{"":0},`) + len(name)
+		}
+		smallest = min(smallest, uint64(size))
+	}
+	return smallest
+}
+
+// elementsAround returns how many elements of lists and maps match a path, at most the number that an object can have.
+func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
+	elements := uint64(1)
+	for i, segment := range path {
+		if segment != conversion.Each {
+			continue
+		}
+		if collection, err := resolve(c.spoke, path[:i]); err == nil {
+			elements = min(elements*celcheck.Elements(collection), most)
+		}
+	}
+	return elements
+}
+
+// celFields returns the fields and expressions of a side in the form of the ruleset.
+func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
+	for i, of := range s.fields {
+		shape, err := celcheck.Shape(of.Schema)
+		if err != nil {
+			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
+			return nil, nil, false
+		}
+		_, local := splitScope(s.paths[i])
+		fields = append(fields, conversion.Field{Path: local})
+		cel = append(cel, conversion.CELField{Name: of.Name, Schema: shape, Expression: of.Expression})
+	}
+	return fields, cel, true
+}

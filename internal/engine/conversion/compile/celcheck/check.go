@@ -1,0 +1,150 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package celcheck finds problems in expressions before clients rely on them. It compiles them over
+// the schemas of a CustomResourceDefinition (check.go), with the environment that
+// internal/engine/conversion/expression uses in converter pods, compares the type of each result with the
+// schema of its field (types.go), and estimates the cost for values as large as the schemas allow
+// (cost.go, size.go).
+//
+// Converter pods do not link this package. Shape reduces a schema to the small form in a ruleset, from
+// which converter pods declare the same types.
+package celcheck
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+)
+
+// Field is a field of one side.
+type Field struct {
+	// Name is the name of the field in the expressions of the other side: self.name.
+	Name   string
+	Schema *schema.Structural
+	// Expression computes it from the fields of the other side.
+	Expression string
+}
+
+// Problem describes an invalid expression.
+type Problem struct {
+	// Backward reports whether the expression computes a from field, not a to field.
+	Backward bool
+	// Name is the name of the field that the expression computes.
+	Name string
+	// Err is an *expression.CompileError, a *TypeError or a *CostError.
+	Err error
+}
+
+// TypeError reports a result whose type does not fit the field.
+type TypeError struct {
+	Result, Field string
+	// Hint suggests a solution. It may be empty.
+	Hint string
+}
+
+// Error implements error.
+func (e *TypeError) Error() string {
+	text := fmt.Sprintf("gives %s, and the field is of type %s", e.Result, e.Field)
+	if e.Hint != "" {
+		text += ": " + e.Hint
+	}
+	return text
+}
+
+// CostError reports an expression that may take too long.
+type CostError struct {
+	// Estimate is the cost for large values, and Limit is the maximum, in the units of validation
+	// rules.
+	Estimate, Limit uint64
+	// Elements is how often the expression is evaluated for one object, at most.
+	Elements uint64
+	// Unbounded are the limits to add to the schemas to lower the estimate.
+	Unbounded []string
+}
+
+// Error implements error.
+func (e *CostError) Error() string {
+	text := fmt.Sprintf("may cost %d, and at most %d is allowed", e.Estimate, e.Limit)
+	if e.Elements > 1 {
+		text += fmt.Sprintf(" where it is evaluated for up to %d elements", e.Elements)
+	}
+	if len(e.Unbounded) > 0 {
+		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or bounds in the rule, or make the expression simpler"
+	}
+	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads, or bounds in the rule"
+}
+
+// Check returns the problems of the expressions of the to fields, which compute from the from
+// fields, and of the from fields, which compute from the to fields. They are evaluated for every
+// element of the lists and maps that contain the fields. Elements is the maximum number of such
+// elements in one object, 1 if there are no such lists. The expressions read values within the bounds.
+func Check(from, to []Field, bounds expression.Bounds, elements uint64) []Problem {
+	from, to = within(from, bounds), within(to, bounds)
+	return append(checkSide(from, to, elements, false), checkSide(to, from, elements, true)...)
+}
+
+func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
+	scope, err := newScope(from)
+	if err != nil {
+		return []Problem{{Backward: backward, Name: to[0].Name, Err: &expression.CompileError{Messages: []string{err.Error()}}}}
+	}
+	var problems []Problem
+	for _, field := range to {
+		if err := scope.check(field, from, elements); err != nil {
+			problems = append(problems, Problem{Backward: backward, Name: field.Name, Err: err})
+		}
+	}
+	return problems
+}
+
+// scope is one side's fields, with their limits, for the expressions of the other side.
+type scope struct{ *expression.Scope }
+
+func newScope(from []Field) (scope, error) {
+	types := map[string]*apiservercel.DeclType{}
+	for _, field := range from {
+		types[field.Name] = model.SchemaDeclType(bounded(field.Schema), field.Schema.XEmbeddedResource)
+	}
+	of, err := expression.NewScope(types, expression.NewExpressions)
+	return scope{of}, err
+}
+
+func (s scope) check(field Field, from []Field, elements uint64) error {
+	compiled, err := s.Compile(field.Expression)
+	if err != nil {
+		return err
+	}
+	fieldSchema, err := shapeOf(field.Schema)
+	if err != nil {
+		return &expression.CompileError{Messages: []string{err.Error()}}
+	}
+	typed := compiled.NativeRep()
+	if err := s.checkResult(typed, typed.Expr(), fieldSchema); err != nil {
+		return err
+	}
+	if _, err := s.Program(compiled); err != nil {
+		return &expression.CompileError{Messages: []string{err.Error()}}
+	}
+	return s.checkCost(compiled, from, elements)
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Name returns the problem with a field's name, empty if the name is valid.
+func Name(name string) string {
+	switch name {
+	case "true", "false", "null", "in":
+		return "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name"
+	}
+	if !identifier.MatchString(name) {
+		return "expressions call the field self.name: write the name with letters, digits and _, and no digit first"
+	}
+	return ""
+}

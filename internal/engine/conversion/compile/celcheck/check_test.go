@@ -1,0 +1,243 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package celcheck
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+)
+
+// structural reads the YAML of a schema.
+func structural(t testing.TB, text string) *schema.Structural {
+	t.Helper()
+	return kindtest.Structural(t, kindtest.From[apiextensionsv1.JSONSchemaProps](t, text))
+}
+
+// podFields returns the fields in the form of a converter pod.
+func podFields(t testing.TB, fields []Field) []expression.Field {
+	t.Helper()
+	var read []expression.Field
+	for _, field := range fields {
+		s, err := shapeOf(field.Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, expression.Field{Name: field.Name, Schema: s, Expression: field.Expression})
+	}
+	return read
+}
+
+const (
+	integer = `{type: integer}`
+	double  = `{type: number}`
+	boolean = `{type: boolean}`
+	text    = `{type: string, maxLength: 64}`
+	texts   = `{type: array, maxItems: 16, items: {type: string, maxLength: 64}}`
+	textMap = `{type: object, maxProperties: 16, additionalProperties: {type: string, maxLength: 64}}`
+	open    = `{x-kubernetes-preserve-unknown-fields: true}`
+	either  = `{x-kubernetes-int-or-string: true, maxLength: 64}`
+	port    = `{type: object, properties: {name: {type: string}, port: {type: integer}, tags: {type: array, items: {type: string}}}}`
+)
+
+// problems returns the problem of one expression over the fields a, b, c, for a field x.
+func problems(t *testing.T, source, to string, elements uint64, from ...string) string {
+	t.Helper()
+	var fields []Field
+	for i, text := range from {
+		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: structural(t, text)})
+	}
+	for _, problem := range checkSide(fields, []Field{{Name: "x", Schema: structural(t, to), Expression: source}}, elements, false) {
+		return problem.Err.Error()
+	}
+	return ""
+}
+
+func TestCheck(t *testing.T) {
+	const date, bytes, unboundedText = `{type: string, format: date-time}`, `{type: string, format: byte}`, `{type: string}`
+	for name, tc := range map[string]struct {
+		expression string
+		from, to   string
+		elements   uint64
+		want       string
+	}{
+		"fine":             {"self.a", integer, integer, 1, ""},
+		"no expression":    {"self.", integer, integer, 1, "Syntax error: no viable alternative at input '.' (line 1, column 6)"},
+		"unknown field":    {"self.b + 1", integer, integer, 1, "undefined field 'b' (line 1, column 5); self has a"},
+		"unknown variable": {"a + 1", integer, integer, 1, "undeclared reference to 'a' (in container '') (line 1, column 1)"},
+		"no function":      {"now()", integer, date, 1, "undeclared reference to 'now' (in container '') (line 1, column 4)"},
+		"no object before": {"oldSelf.a", integer, integer, 1, "undeclared reference to 'oldSelf' (in container '') (line 1, column 1)"},
+		"zone":             {"self.a.getHours('Europe/Berlin')", date, integer, 1, "reads a time zone, and which zones there are depends on the machine: add or subtract a duration instead"},
+		"format":           {"'%s and %d'.format([self.a, 1])", text, text, 1, ""},
+		"computed format":  {"self.a.format([1.5])", text, text, 1, "fills a text that is computed, which may ask for any number of digits: write the text before .format() in quotes"},
+		"opaque field":     {"self.a", open, open, 1, "undefined field 'a' (line 1, column 5)"},
+		"mixed map":        {"{'a': self.a, 'b': 'c'}", integer, open, 1, "expected type 'int' but found 'string' (line 1, column 20)"},
+
+		"string for an integer":      {"self.a", text, integer, 1, "gives string, and the field is of type integer: convert it with int()"},
+		"integer for a string":       {"self.a", integer, text, 1, "gives int, and the field is of type string: convert it with string()"},
+		"double for an integer":      {"self.a", double, integer, 1, "gives double, and the field is of type integer: convert it with int()"},
+		"integer for a number":       {"self.a", integer, double, 1, ""},
+		"unsigned":                   {"uint(self.a)", integer, integer, 1, "gives uint, and the field is of type integer: convert it with int()"},
+		"integer or string":          {"self.a", either, either, 1, ""},
+		"integer or string, unclear": {"self.a", either, text, 1, "gives dyn, and the field is of type string: convert it with string()"},
+		"integer for one or string":  {"self.a", integer, either, 1, ""},
+		"optional":                   {"self.?a", integer, integer, 1, ""},
+		"optional of another type":   {"self.?a", text, integer, 1, "gives string, and the field is of type integer: convert it with int()"},
+		"quantity":                   {"quantity(self.a)", text, open, 1, "gives kubernetes.Quantity, and the field is of type anything"},
+		"type":                       {"type(self.a)", text, text, 1, "gives type(string), and the field is of type string: convert it with string()"},
+		"time":                       {"self.a", date, date, 1, ""},
+		"time for a string":          {"self.a", date, text, 1, "gives google.protobuf.Timestamp, and the field is of type string: convert it with string()"},
+		"string for a time":          {"self.a", text, date, 1, ""},
+		"bytes":                      {"self.a", bytes, bytes, 1, ""},
+		"bytes for a duration":       {"self.a", bytes, `{type: string, format: duration}`, 1, "gives bytes, and the field is of type string of format duration: convert it with string()"},
+
+		"null":                        {"null", texts, texts, 1, ""},
+		"none":                        {"optional.none()", texts, texts, 1, ""},
+		"perhaps":                     {"size(self.a) > 1 ? optional.of(self.a) : optional.none()", texts, texts, 1, ""},
+		"perhaps, of another type":    {"size(self.a) > 1 ? optional.of(self.a) : optional.none()", texts, text, 1, "gives list(string), and the field is of type string"},
+		"perhaps another text":        {"self.?a.optMap(x, x + 'y')", text, text, 1, ""},
+		"perhaps, with null":          {"size(self.a) > 1 ? self.a : null", texts, texts, 1, "found no matching overload for '_?_:_' applied to '(bool, list(string), null)' (line 1, column 18): for no value write optional.none(), and put the other result in optional.of()"},
+		"perhaps, half of it":         {"size(self.a) > 1 ? self.a : optional.none()", texts, texts, 1, "found no matching overload for '_?_:_' applied to '(bool, list(string), optional_type(dyn))' (line 1, column 18): for no value write optional.none(), and put the other result in optional.of()"},
+		"null or an object":           {"self.a.port > 1 ? self.a : null", port, port, 1, ""},
+		"null or a map":               {"self.a.port > 1 ? null : self.a", port, textMap, 1, "gives self.a, and the field is of type map of string"},
+		"null in a map":               {"{'a': null}", text, textMap, 1, "gives map(string, null_type), and the field is of type map of string"},
+		"null in a map for anything":  {"{'a': null}", text, open, 1, ""},
+		"null where null may be":      {"{'a': null}", text, `{type: object, additionalProperties: {type: string, nullable: true}}`, 1, ""},
+		"choice of two types":         {"self.a.port > 1 ? self.a : {'name': 'x'}", port, port, 1, "found no matching overload for '_?_:_' applied to '(bool, self.a, map(string, string))' (line 1, column 17): where the field can hold both, put each of them in dyn()"},
+		"choice by another type":      {"self.a ? 1 : 2", integer, integer, 1, "found no matching overload for '_?_:_' applied to '(int, int, int)' (line 1, column 8)"},
+		"choice of two as dyn":        {"self.a.port > 1 ? dyn(self.a) : dyn({'name': 'x'})", port, port, 1, ""},
+		"choice of one as dyn":        {"self.a.port > 1 ? dyn(self.a) : {'name': 'x'}", port, port, 1, ""},
+		"choice of dyn, one wrong":    {"self.a.port > 1 ? dyn(self.a) : dyn(1.5)", port, port, 1, "gives double, and the field is of type object"},
+		"choice of dyn and none":      {"self.a.port > 1 ? optional.of(dyn(self.a)) : optional.none()", port, port, 1, ""},
+		"choice in another, as dyn":   {"self.?a.optMap(x, x.port > 1 ? dyn(x) : dyn('x'))", port, port, 1, "gives string, and the field is of type object"},
+		"dyn":                         {"dyn(self.a)", integer, integer, 1, ""},
+		"dyn of another type":         {"dyn(self.a)", text, integer, 1, "gives string, and the field is of type integer: convert it with int()"},
+		"dyn of what has no type":     {"dyn(self.a)", either, integer, 1, ""},
+		"dyn for anything":            {"dyn(self.a)", integer, open, 1, ""},
+		"no type, and no one said so": {"[dyn(self.a)][0]", port, port, 1, "gives dyn, and the field is of type object: put it in dyn() to have it checked each time"},
+
+		"list":                          {"self.a", texts, texts, 1, ""},
+		"list of another type":          {"self.a", texts, `{type: array, items: {type: integer}}`, 1, "gives list(string), and the field is of type array of integer"},
+		"list for a string":             {"self.a", texts, text, 1, "gives list(string), and the field is of type string"},
+		"list for anything":             {"self.a", texts, open, 1, ""},
+		"map":                           {"self.a", textMap, textMap, 1, ""},
+		"map of another type":           {"self.a", textMap, `{type: object, additionalProperties: {type: integer}}`, 1, "gives map(string, string), and the field is of type map of integer"},
+		"map with other keys":           {"{1: self.a}", text, textMap, 1, "gives map(int, string), and the field is of type map of string"},
+		"map for an object":             {"self.a", textMap, port, 1, ""},
+		"map for an object without any": {"{'a': 1.5}", text, port, 1, "gives map(string, double), and the field is of type object"},
+		"mixed map for an object":       {"{'name': dyn(self.a), 'port': dyn(1)}", text, port, 1, ""},
+		"object":                        {"self.a", port, port, 1, ""},
+		"object with more":              {"self.a", port, `{type: object, properties: {name: {type: string}}}`, 1, "gives self.a, and the field is of type object"},
+		"object with other types":       {"self.a", port, `{type: object, properties: {name: {type: string}, port: {type: string}, tags: {type: array, items: {type: string}}}}`, 1, "gives self.a, and the field is of type object"},
+		"object for a map":              {"self.a", `{type: object, properties: {b: {type: string}}}`, textMap, 1, ""},
+		"object for anything":           {"self.a", port, open, 1, ""},
+		"objects in a list":             {"self.a", `{type: array, items: ` + port + `}`, `{type: array, items: ` + port + `}`, 1, ""},
+
+		"text without a bound":      {"self.a + 'x'", unboundedText, text, 1, ""},
+		"optional without a bound":  {"self.?a.orValue('').split(',').map(x, x + 'y').join(',')", unboundedText, text, 1, ""},
+		"optional with a bound":     {"self.?a.orValue('').split(',').map(x, x + 'y').join(',')", text, text, 1, ""},
+		"loops without a bound":     {"self.a.all(x, self.a.exists(y, x == y))", `{type: array, items: {type: string}}`, boolean, 1, "may cost 951043, and at most 100000 is allowed: set maxItems of a, maxLength of a[*] in the schema, or bounds in the rule, or make the expression simpler"},
+		"loops with a bound":        {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 1, ""},
+		"blames what is named":      {"self.a.all(x, self.a.exists(y, x.b == y.b))", `{type: array, maxItems: 99, items: {type: object, properties: {b: {type: string}, c: {type: string}}}}`, boolean, 1, "may cost 588657, and at most 100000 is allowed: set maxLength of a[*].b in the schema, or bounds in the rule, or make the expression simpler"},
+		"blames no other":           {"self.a.all(x, self.a.all(y, self.a.exists(z, x.c == y.c)))", `{type: array, maxItems: 99, items: {type: object, properties: {b: {type: string}, c: {type: integer}}}}`, boolean, 1, "may cost 7821795, and at most 100000 is allowed: make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads, or bounds in the rule"},
+		"in a few elements":         {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 16, ""},
+		"in many elements":          {"self.a.all(x, self.a.exists(y, x == y))", texts, boolean, 1000, "may cost 8291, and at most 2500 is allowed where it is evaluated for up to 1000 elements: make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads, or bounds in the rule"},
+		"cheap in many elements":    {"self.a + 1", integer, integer, 256, ""},
+		"one text in many elements": {"self.a + ':'", unboundedText, text, 256, ""},
+		"split in many elements":    {"self.a.split(':')", unboundedText, texts, 256, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, problems(t, tc.expression, tc.to, tc.elements, tc.from)); diff != "" {
+				t.Errorf("%s for %s (-want +got):\n%s", tc.expression, tc.to, diff)
+			}
+		})
+	}
+}
+
+func TestCheckBothDirections(t *testing.T) {
+	from := []Field{{Name: "packed", Schema: structural(t, integer), Expression: "self.high * 65536 + self.lo"}}
+	to := []Field{
+		{Name: "high", Schema: structural(t, integer), Expression: "self.packed / 65536"},
+		{Name: "low", Schema: structural(t, integer), Expression: "string(self.packed % 65536)"},
+		{Name: "all", Schema: structural(t, texts), Expression: "self.packed > 0 ? ['a'] : []"},
+	}
+	want := []Problem{
+		{Name: "low", Err: &TypeError{Result: "string", Field: "integer", Hint: "convert it with int()"}},
+		{Backward: true, Name: "packed", Err: &expression.CompileError{
+			Messages: []string{"undefined field 'lo' (line 1, column 25)"}, Fields: []string{"all", "high", "low"}}},
+	}
+	if diff := cmp.Diff(want, Check(from, to, expression.Bounds{}, 1)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestBoundsLowerTheCost checks that the bounds of a rule hold for the values that each direction reads.
+func TestBoundsLowerTheCost(t *testing.T) {
+	const list = `{type: array, items: {type: string}}`
+	from := []Field{{Name: "a", Schema: structural(t, list), Expression: "self.b.filter(x, self.b.exists(y, x == y))"}}
+	to := []Field{{Name: "b", Schema: structural(t, list), Expression: "self.a.filter(x, self.a.exists(y, x == y))"}}
+	for _, test := range []struct {
+		bounds expression.Bounds
+		want   int
+	}{{expression.Bounds{}, 2}, {expression.Bounds{MaxLength: 63}, 2}, {expression.Bounds{MaxItems: 32, MaxLength: 63}, 0}, {expression.Bounds{MaxItems: 128, MaxLength: 128}, 2}} {
+		if problems := Check(from, to, test.bounds, 1); len(problems) != test.want {
+			t.Errorf("bounds %v: got %v, want %d problems", test.bounds, problems, test.want)
+		}
+	}
+}
+
+func TestName(t *testing.T) {
+	for name, want := range map[string]string{
+		"packed": "", "_x9": "", "namespace": "", "a__b": "",
+		"":     "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"9x":   "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"a-b":  "expressions call the field self.name: write the name with letters, digits and _, and no digit first",
+		"in":   "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
+		"null": "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
+	} {
+		if got := Name(name); got != want {
+			t.Errorf("Name(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Every name that Name accepts is one that an expression can read.
+func TestNamesCanBeRead(t *testing.T) {
+	for _, name := range []string{"as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
+		"package", "namespace", "return", "var", "void", "while", "a__b", "__a", "self", "size", "type", "dyn", "int"} {
+		from := []Field{{Name: name, Schema: structural(t, integer), Expression: "self.x"}}
+		to := []Field{{Name: "x", Schema: structural(t, integer), Expression: "has(self." + name + ") ? self." + name + " : self.?" + name + ".orValue(0)"}}
+		if found := Check(from, to, expression.Bounds{}, 1); Name(name) != "" || len(found) > 0 {
+			t.Errorf("%s: %s %v", name, Name(name), found)
+			continue
+		}
+		program, err := expression.New(podFields(t, from), podFields(t, to), expression.Bounds{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := program.Evaluate(expression.Input{Values: [][]byte{[]byte("7")}}, new(expression.Budget)); string(got[0]) != "7" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string]uint64{
+		texts: 16, textMap: 16,
+		`{type: array, items: {type: string}}`:                                      assumedItems,
+		`{type: array, maxItems: 100000, items: {type: string}}`:                    assumedItems,
+		`{type: object, maxProperties: 3, additionalProperties: {type: string}}`:    3,
+		`{type: object, additionalProperties: {type: string}, description: a map.}`: assumedItems,
+	} {
+		if got := Elements(structural(t, text)); got != want {
+			t.Errorf("%s has %d elements, want %d", text, got, want)
+		}
+	}
+}

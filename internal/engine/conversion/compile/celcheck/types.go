@@ -1,0 +1,161 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package celcheck
+
+import (
+	"cmp"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+)
+
+// checkResult compares the results of an expression with the schema of the field. It examines each
+// branch of a conditional, and the arguments of dyn() and optional.of(), because these calls hide
+// the types of their results.
+func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema) error {
+	switch e.Kind() {
+	case ast.ComprehensionKind:
+		return s.checkResult(typed, e.AsComprehension().Result(), field) // for optMap; the result of a loop has the loop's type
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		switch e.AsCall().FunctionName() {
+		case operators.Conditional:
+			return cmp.Or(s.checkResult(typed, args[1], field), s.checkResult(typed, args[2], field))
+		case "dyn":
+			if typed.GetType(args[0].ID()).Kind() == types.DynKind {
+				return nil // the author asked for a check at evaluation
+			}
+			return s.checkResult(typed, args[0], field)
+		case "optional.of", "optional.ofNonZeroValue":
+			return s.checkResult(typed, args[0], field)
+		case "optional.none":
+			return nil
+		}
+	}
+	return s.checkType(typed.GetType(e.ID()), field)
+}
+
+// checkType compares the type of a result with the schema of the field. Types that are unknown
+// before evaluation, for example of the members of a map, are checked at evaluation.
+func (s scope) checkType(result *types.Type, field *expression.Schema) error {
+	result = unwrapOptional(result)
+	if result.Kind() == types.NullTypeKind ||
+		s.isAssignable(result, field) && (result.Kind() != types.DynKind || field.Untyped() || field.IsXIntOrString()) {
+		return nil
+	}
+	failed := &TypeError{Result: expression.Readable(result.String()), Field: typeOf(field)}
+	convert, scalar := conversionFunctions[field.Type()]
+	switch {
+	case scalar && result.Kind() != types.ListKind && result.Kind() != types.MapKind:
+		failed.Hint = "convert it with " + convert
+	case result.Kind() == types.DynKind:
+		failed.Hint = "put it in dyn() to have it checked each time"
+	}
+	return failed
+}
+
+// unwrapOptional returns the type inside an optional type, or the type itself.
+func unwrapOptional(t *types.Type) *types.Type {
+	if t.Kind() == types.OpaqueKind && t.TypeName() == types.OptionalType.TypeName() {
+		return t.Parameters()[0]
+	}
+	return t
+}
+
+// conversionFunctions convert to the types of fields.
+var conversionFunctions = map[string]string{"integer": "int()", "number": "double()", "string": "string()", "boolean": "bool()"}
+
+// isAssignable reports whether a value of a type can be a value of the field. Dyn can be any value:
+// expressions use it for maps whose members have several types.
+func (s scope) isAssignable(result *types.Type, field *expression.Schema) bool {
+	switch result.Kind() {
+	case types.DynKind:
+		return true
+	case types.NullTypeKind:
+		return field.Nullable() || field.Untyped()
+	case types.BoolKind:
+		return field.Type() == "boolean" || field.Untyped()
+	case types.IntKind:
+		return field.Type() == "integer" || field.Type() == "number" || field.IsXIntOrString() || field.Untyped()
+	case types.DoubleKind:
+		return field.Type() == "number" || field.Untyped()
+	case types.StringKind:
+		return field.Type() == "string" || field.IsXIntOrString() || field.Untyped()
+	case types.BytesKind:
+		return field.Format() == "byte" || field.Untyped()
+	case types.DurationKind:
+		return field.Format() == "duration" || field.Untyped()
+	case types.TimestampKind:
+		return field.Format() == "date" || field.Format() == "date-time" || field.Untyped()
+	case types.ListKind:
+		return s.isAssignableList(result.Parameters()[0], field)
+	case types.MapKind:
+		return s.isAssignableMap(result.Parameters()[0], result.Parameters()[1], field)
+	case types.StructKind:
+		return s.isAssignableObject(result.TypeName(), field)
+	}
+	return false
+}
+
+func (s scope) isAssignableList(element *types.Type, field *expression.Schema) bool {
+	if field.Type() == "array" && field.Element() != nil {
+		return s.isAssignable(element, field.Element())
+	}
+	return s.isAssignable(element, expression.Anything) && (field.Untyped() || field.Type() == "array" && field.IsXPreserveUnknownFields())
+}
+
+// isAssignableMap accepts a map for an object if at least one field of the object accepts the map's
+// values. The type does not say which keys the map has.
+func (s scope) isAssignableMap(key, value *types.Type, field *expression.Schema) bool {
+	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !field.Untyped() {
+		return false
+	}
+	for name := range field.Properties() {
+		if s.isAssignable(value, field.Member(name)) {
+			return true
+		}
+	}
+	other := field.Member("")
+	return other != nil && s.isAssignable(value, other)
+}
+
+// isAssignableObject accepts an object of the source if the field has all of its members.
+func (s scope) isAssignableObject(name string, field *expression.Schema) bool {
+	declared := s.Declared(name)
+	if declared == nil || field.Type() != "object" && !field.Untyped() {
+		return false
+	}
+	for escaped, member := range declared.Fields {
+		name, _ := apiservercel.Unescape(escaped)
+		of := expression.Anything
+		if !field.Untyped() {
+			of = field.Member(name)
+		}
+		if of == nil || !s.isAssignable(member.Type.CelType(), of) {
+			return false
+		}
+	}
+	return true
+}
+
+// typeOf returns the name of a field's type.
+func typeOf(s *expression.Schema) string {
+	switch {
+	case s.IsXIntOrString():
+		return "integer or string"
+	case s.Untyped():
+		return "anything"
+	case s.Type() == "array" && s.Element() != nil:
+		return "array of " + typeOf(s.Element())
+	case s.Value() != nil:
+		return "map of " + typeOf(s.Value())
+	case s.Format() != "":
+		return s.Type() + " of format " + s.Format()
+	}
+	return s.Type()
+}

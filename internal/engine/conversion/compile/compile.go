@@ -1,0 +1,278 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+)
+
+// Result is the outcome of compiling a policy's rules for a CustomResourceDefinition.
+type Result struct {
+	// Ruleset is nil if there are errors, or if no conversion is possible yet.
+	Ruleset *conversion.Ruleset
+	// Leaves are the verdicts on every field of both versions, for each spoke that the
+	// CustomResourceDefinition has. They are ordered by spoke; the fields of the spoke come before
+	// those of the hub, each sorted by path.
+	Leaves []FieldVerdict
+	// Verdicts summarise Leaves by spoke.
+	Verdicts []v1alpha1.Verdict
+	// Missing are the versions of the policy that the CustomResourceDefinition lacks. A missing
+	// version is no error: it may be added later.
+	Missing field.ErrorList
+	// Errors name the field of the policy, and what to do.
+	Errors field.ErrorList
+	// Warnings describe rules that work but may surprise users.
+	Warnings []string
+	// AdmissionCondition is a CEL expression that is true for every object, at any version, whose
+	// preserved data may exceed the size of its annotations. It is empty if nothing can be
+	// preserved.
+	AdmissionCondition string
+}
+
+// declarativePath is the path of the rules in a policy.
+var declarativePath = field.NewPath("spec", "converter", "declarative")
+
+// RulePath returns the path of a rule in a policy, as FieldVerdict.Rule has it, by the indexes of its
+// spoke and of the rule there.
+func RulePath(spoke, rule int) string { return rulesPath(spoke).Index(rule).String() }
+
+// SpokePath returns the path of a spoke in a policy, by its index.
+func SpokePath(spoke int) string { return spokePath(spoke).String() }
+
+func spokePath(spoke int) *field.Path { return declarativePath.Child("spokes").Index(spoke) }
+
+func rulesPath(spoke int) *field.Path { return spokePath(spoke).Child("rules") }
+
+// Compile checks the rules against the schemas of the CustomResourceDefinition's versions.
+//
+// Versions that the CustomResourceDefinition lacks are Missing. There is still a Ruleset if it
+// covers all versions that exist: a single version, which is the hub or a spoke, or several
+// versions that include the hub.
+func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) Result {
+	result := Result{}
+	if crd.Spec.PreserveUnknownFields {
+		result.Errors = append(result.Errors, field.Invalid(
+			field.NewPath("CustomResourceDefinition", "spec", "preserveUnknownFields"), true,
+			"the API server converts no objects of unknown structure: set it to false, and give each version a structural schema"))
+		return result
+	}
+	schemas, errs := structuralSchemas(crd)
+	result.Errors = append(result.Errors, errs...)
+	spokes := expand(rules)
+	result.Errors = append(result.Errors, spokes.errs...)
+	hub := string(rules.Hub)
+	result.Missing = missing(crd.Name, rules, schemas)
+	_, hasHub := schemas[hub]
+	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !namesOnlyVersion(rules, schemas)) {
+		return result
+	}
+	ruleset := &conversion.Ruleset{
+		Format: conversion.RulesetFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
+		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
+		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
+	}
+	result.Errors = append(result.Errors, addSchemas(ruleset, crd)...)
+	withHubNames := maps.Clone(schemas)
+	for _, version := range ruleset.Versions {
+		if version != hub && hasHub {
+			withHubNames[version] = compileSpoke(version, rules, spokes, schemas, ruleset, &result)
+		}
+	}
+	pairSiblings(ruleset.Spokes, withHubNames)
+	result.Verdicts = verdicts(result.Leaves)
+	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
+	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
+	result.Warnings = append(result.Warnings, spokes.unused()...)
+	if len(result.Errors) == 0 {
+		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
+		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
+	}
+	if len(result.Errors) == 0 {
+		result.Ruleset = ruleset
+		result.AdmissionCondition = result.admissionCondition(withHubNames)
+	}
+	return result
+}
+
+// addSchemas adds the stripped schemas of all versions to the ruleset.
+func addSchemas(ruleset *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
+	ruleset.Schemas = map[string]json.RawMessage{}
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		var props *apiextensionsv1.JSONSchemaProps
+		if version.Schema != nil {
+			props = version.Schema.OpenAPIV3Schema
+		}
+		text, err := strip.Of(props)
+		if err != nil {
+			errs = append(errs, field.Invalid(
+				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name, err.Error()))
+			continue
+		}
+		ruleset.Schemas[version.Name] = text
+	}
+	return errs
+}
+
+// structuralSchemas reads the schemas of all versions. The API server has accepted them.
+func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, field.ErrorList) {
+	schemas, errs := map[string]*schema.Structural{}, field.ErrorList{}
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		structural, err := structuralOf(version)
+		if err != nil {
+			errs = append(errs, field.Invalid(
+				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name,
+				"the schema is not structural: "+err.Error()))
+			continue
+		}
+		schemas[version.Name] = structural
+	}
+	return schemas, errs
+}
+
+func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) field.ErrorList {
+	var missing field.ErrorList
+	add := func(path *field.Path, version v1alpha1.VersionName) {
+		if _, there := schemas[string(version)]; !there {
+			missing = append(missing, &field.Error{Type: field.ErrorTypeNotFound, Field: path.String(), BadValue: string(version),
+				Detail: fmt.Sprintf("CustomResourceDefinition %s has %s: add the version there, correct the name here, or remove it here if it was retired",
+					crd, strings.Join(slices.Sorted(maps.Keys(schemas)), ", "))})
+		}
+	}
+	add(declarativePath.Child("hub"), rules.Hub)
+	for i, spoke := range rules.Spokes {
+		add(spokePath(i).Child("version"), spoke.Version)
+	}
+	return missing
+}
+
+// namesOnlyVersion reports whether the only version of the CustomResourceDefinition is a spoke of
+// the policy.
+func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
+	for version := range schemas {
+		for _, spoke := range rules.Spokes {
+			if string(spoke.Version) == version {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. It returns the schema of the
+// spoke with the names of the hub.
+func compileSpoke(
+	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
+) *schema.Structural {
+	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hub: schemas[ruleset.Hub], notNamed: map[string]string{}}
+	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
+	if at >= 0 {
+		c.recursions = spokes.recursions[at]
+		c.spokeOwn, c.hub = typed(c.spokeOwn, c.recursions, pathIn(false)), typed(c.hub, c.recursions, pathIn(true))
+	}
+	c.spoke = c.spokeOwn
+	if at >= 0 {
+		if c.takeNames(spokes.rules[at]); len(c.errs) == 0 {
+			c.addRules(spokes.rules[at])
+		}
+	}
+	c.checkCollisions()
+	if len(c.errs) == 0 {
+		c.assignLeaves()
+	}
+	if len(c.errs) == 0 {
+		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Renamed: c.renamed, Root: c.root})
+		leaves := c.leaves()
+		result.Leaves = append(result.Leaves, leaves...)
+		c.warnAll(leaves, converter.Overflow)
+	}
+	result.Errors = append(result.Errors, c.errs...)
+	result.Warnings = append(result.Warnings, c.warnings...)
+	return renamedSchema(schemas[version], c.hubNames)
+}
+
+// compiler compiles the rules between one spoke and the hub.
+type compiler struct {
+	spokeVersion, hubVersion string
+	namespaced               bool
+	spoke, hub               *schema.Structural
+	// spokeOwn is the schema of the spoke with its own names, spoke has those of the hub
+	// (names.go). All paths have the names of the hub; hubNames and spokeNames translate them.
+	spokeOwn             *schema.Structural
+	renamings            []renaming
+	places               []placed
+	renamed              []conversion.Renamed
+	hubNames, spokeNames *shape.Names
+	// notNamed says by the paths of moves why they cannot just give another name. wholes are the
+	// fields of the spoke for which there are rules.
+	notNamed map[string]string
+	wholes   []conversion.Path
+	// freed are the fields of objects that may hold anything whose names have become free.
+	freed []claim
+
+	// recursions are the uses of groups in themselves.
+	recursions []recursion
+
+	root conversion.Scope
+	// spokeClaims and hubClaims are the fields that rules read and write.
+	spokeClaims, hubClaims []claim
+	// preservedSpoke and preservedHub are the fields that are preserved without a rule.
+	preservedSpoke, preservedHub []conversion.Path
+	// partlyPreservedSpoke and partlyPreservedHub are fields without a rule that have some values
+	// which are preserved, while all others are copied.
+	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
+	// conflicting are fields with the same path but different schemas on both sides.
+	conflicting []claim
+	// differences describe how the schemas of conflicting fields differ, for a warning.
+	differences []string
+	collisions  []collision
+	// traversed are lists and maps that rules for one side go through. No rule may claim them on
+	// the other side.
+	traversed []collision
+	rulePaths []rulePaths
+	// exclusions are the elements of which some are excluded.
+	exclusions []excludedElements
+	// rule is the rule that is being compiled.
+	rule *policyRule
+
+	errs     field.ErrorList
+	warnings []string
+}
+
+// claim is a field that belongs to a rule.
+type claim struct {
+	path    conversion.Path
+	fldPath place
+	rule    *policyRule
+}
+
+func (c *compiler) invalid(fldPath place, value any, format string, args ...any) {
+	c.refuse(fldPath, field.Invalid(fldPath.path, value, fmt.Sprintf(format, args...)))
+}
+
+func (c *compiler) refuse(fldPath place, err *field.Error) {
+	if fldPath.repeated && len(c.errs) > 0 {
+		return // probably what is wrong with the same rule one level above
+	}
+	c.errs = append(c.errs, fldPath.refused(err))
+}
+
+func (c *compiler) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}

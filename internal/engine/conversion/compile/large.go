@@ -1,0 +1,295 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+)
+
+// The API server evaluates AdmissionCondition before it calls the webhook, so that only
+// objects whose preserved data may exceed the size of annotations cost a request. Every
+// object below these limits must fit, whatever its contents. Annotations take at most 4
+// bytes per character.
+const (
+	// maxUncheckedAnnotations limits all annotations of an object, in characters: 128 KiB.
+	maxUncheckedAnnotations = 32 << 10
+	// maxUncheckedCount limits the number of annotations, so that adding up their sizes costs
+	// little.
+	maxUncheckedCount = 500
+	// maxUncheckedTexts limits all texts without maxLength, in bytes, including their escapes.
+	maxUncheckedTexts = 96 << 10
+	// maxUncheckedOthers limits all other fields that may be preserved, in bytes.
+	maxUncheckedOthers = 16 << 10
+	// escapeSize is the maximum size of a character in an annotation, in bytes.
+	escapeSize = 6
+	// aroundField is the size of an annotation's syntax for a field, besides pointer and value.
+	aroundField = 96
+)
+
+// MarkedCondition is a CEL expression that is true for every object whose annotations say that data
+// was omitted. It is false for objects that users write.
+var MarkedCondition = "request.operation == 'DELETE' ? " + isMarked("oldObject") + " : (" + isMarked("object") + ")"
+
+// isMarked returns an expression that is true for an object with such an annotation, and for an
+// object with too many annotations to examine.
+func isMarked(object string) string {
+	const template = `has(OBJECT.metadata.annotations) && (size(OBJECT.metadata.annotations) > COUNT || ` +
+		`OBJECT.metadata.annotations.exists(k, k.startsWith('PREFIX') && OBJECT.metadata.annotations[k].contains('"omitted"')))`
+	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(maxUncheckedCount), "PREFIX", conversion.PreservedPrefix).Replace(template)
+}
+
+// admissionCondition computes Result.AdmissionCondition.
+func (r *Result) admissionCondition(schemas map[string]*schema.Structural) string {
+	found := map[string]*sizes{}
+	for i := range r.Ruleset.Spokes {
+		spoke := &r.Ruleset.Spokes[i]
+		for _, version := range []string{spoke.Version, r.Ruleset.Hub} {
+			if found[version] == nil {
+				found[version] = &sizes{texts: map[string]string{}}
+			}
+			if version == spoke.Version {
+				_, found[version].ownNames = conversion.NamesOf(spoke.Renamed)
+			}
+			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version])
+		}
+	}
+	conditions := []string{largeAnnotations}
+	preserves := false
+	for _, version := range slices.Sorted(maps.Keys(found)) {
+		preserves = preserves || found[version].found
+		if large := found[version].condition(); large != "" {
+			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", r.Ruleset.Group, version, large))
+		}
+	}
+	if !preserves {
+		return ""
+	}
+	return strings.Join(conditions, " || ")
+}
+
+// largeAnnotations is true for an object whose annotations may already be too large.
+var largeAnnotations = fmt.Sprintf("has(object.metadata.annotations) && (size(object.metadata.annotations) > %d || "+
+	"object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)", maxUncheckedCount, maxUncheckedAnnotations)
+
+// sizes is the maximum size of the preserved data of a version.
+type sizes struct {
+	// found reports whether anything may be preserved.
+	found bool
+	// unbounded reports whether there is a field whose size no expression can compute.
+	unbounded bool
+	// bounded is the total size of all fields with a limit, in bytes.
+	bounded int64
+	// texts are expressions for texts without a limit, by JSON pointer.
+	texts map[string]string
+	// ownNames are the names of the version, nil if it has those of the hub.
+	ownNames *shape.Names
+}
+
+// condition returns an expression that is true for objects of the version that may be too large. It
+// is empty if none can be.
+func (s *sizes) condition() string {
+	switch {
+	case s.unbounded || s.bounded > maxUncheckedOthers:
+		return "true"
+	case len(s.texts) == 0:
+		return ""
+	}
+	var large []string
+	for _, place := range slices.Sorted(maps.Keys(s.texts)) {
+		large = append(large, fmt.Sprintf("size(%s) > %d", s.texts[place], maxUncheckedTexts/escapeSize/len(s.texts)))
+	}
+	return strings.Join(large, " || ")
+}
+
+// scope adds the fields of one side that may be preserved.
+func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) {
+	only := of.OnlySpoke
+	if ofHub {
+		only = of.OnlyHub
+	}
+	for _, leaf := range only {
+		if leaf.Known != nil {
+			s.found, s.unbounded = true, true
+			continue
+		}
+		s.field(leaf.Path, own)
+	}
+	for i := range of.Exchanges {
+		fields := of.Exchanges[i].Spoke
+		if ofHub {
+			fields = of.Exchanges[i].Hub
+		}
+		for _, f := range fields {
+			s.field(f.Path, own)
+		}
+	}
+	for _, d := range of.Defaults {
+		s.found = true
+		s.bounded = plus(s.bounded, int64(2*len(d.Path.Pointer())+len(d.Value)+aroundField))
+		if d.Hub == ofHub {
+			s.field(d.Path, own)
+		}
+	}
+	for i := range of.Shared {
+		s.bounded = plus(s.bounded, int64(len(of.Shared[i].Path.Pointer())+aroundField))
+	}
+	for i := range of.Collections {
+		s.collection(&of.Collections[i], ofHub, own)
+	}
+}
+
+// collection adds the elements of a list or map. Their texts cannot be added up by an expression.
+func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
+	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, of.Inside(of.At(ofHub)))
+	element.scope(&of.Scope, ofHub, elementSchema)
+	if of.ExcludeHub != nil && ofHub || of.ExcludeSpoke != nil && !ofHub {
+		s.field(of.At(ofHub), own)
+	}
+	other := sizes{texts: map[string]string{}}
+	other.scope(&of.Scope, !ofHub, nil)
+	if !element.found && !other.found {
+		return
+	}
+	s.found = true
+	collectionSchema := structuralAt(own, of.At(ofHub))
+	if of.Object && !element.unbounded && len(element.texts) == 0 {
+		s.bounded = plus(s.bounded, element.bounded)
+		return
+	}
+	if collectionSchema == nil || of.Object || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(collectionSchema).MaxItems == nil {
+		s.unbounded = true
+		return
+	}
+	size := element.bounded
+	if len(of.Keys) == 0 {
+		size, _ = strictSize(elementSchema) // elements without keys are preserved whole
+	} else if keys, all := keysSize(elementSchema, of.Keys); all {
+		size = plus(size, keys)
+	} else {
+		size = unbounded
+	}
+	s.bounded = plus(s.bounded, times(plus(size, int64(len(of.Path.Pointer())+aroundField)), *validationOf(collectionSchema).MaxItems))
+}
+
+// keysSize returns the maximum size of an element's keys. They are part of each of its pointers.
+func keysSize(element *schema.Structural, keys []string) (size int64, bounded bool) {
+	for _, key := range keys {
+		one, _ := strictSize(structuralAt(element, conversion.Path{key}))
+		size = plus(size, times(one, 2*escapeSize))
+	}
+	return size, size < unbounded
+}
+
+// field adds a field outside of lists and maps. Labels are short, and annotations have their own
+// limit.
+func (s *sizes) field(path conversion.Path, own *schema.Structural) {
+	s.found = true
+	if len(path) > 0 && path[0] == "metadata" {
+		return
+	}
+	size, isText := strictSize(structuralAt(own, path))
+	switch around := int64(2*len(path.Pointer()) + aroundField); {
+	case size < unbounded:
+		s.bounded = plus(s.bounded, plus(size, around))
+	case isText && !nullableOn(own, path):
+		s.bounded = plus(s.bounded, around)
+		s.texts[path.Pointer()] = textExpression(path.Rename(s.ownNames))
+	default:
+		s.unbounded = true
+	}
+}
+
+// textExpression returns an expression for a text that may be absent.
+func textExpression(path conversion.Path) string {
+	var expression strings.Builder
+	expression.WriteString("object")
+	for _, name := range path {
+		expression.WriteString("[?" + strconv.Quote(name) + "]")
+	}
+	return expression.String() + ".orValue('')"
+}
+
+// structuralAt returns the schema of a field, nil if there is none.
+func structuralAt(own *schema.Structural, path conversion.Path) *schema.Structural {
+	for _, segment := range path {
+		if own == nil {
+			return nil
+		}
+		own = childOf(own, segment)
+	}
+	return own
+}
+
+// nullableOn reports whether a field, or an object above it, may have a value that its type does
+// not say. An expression on such a field would fail.
+func nullableOn(own *schema.Structural, path conversion.Path) bool {
+	for i := range len(path) + 1 {
+		at := structuralAt(own, path[:i])
+		if at == nil || at.Nullable || at.XIntOrString || at.XEmbeddedResource {
+			return true
+		}
+	}
+	return false
+}
+
+// strictSize returns the maximum size of a value, in bytes, and whether it is a text. Unlike
+// largest, it assumes no limit that the schema does not have.
+func strictSize(s *schema.Structural) (size int64, isText bool) {
+	const number = 32
+	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || s.XIntOrString {
+		return unbounded, false
+	}
+	v := validationOf(s)
+	switch s.Type {
+	case "boolean", "integer", "number":
+		return number, false
+	case "string":
+		return strictText(v), true
+	case "array":
+		if s.Items == nil || v.MaxItems == nil {
+			return unbounded, false
+		}
+		one, _ := strictSize(s.Items)
+		return times(plus(one, 1), *v.MaxItems), false
+	case "object":
+		return strictObject(s), false
+	}
+	return unbounded, false
+}
+
+func strictText(v schema.ValueValidation) int64 {
+	longest := int64(0)
+	for _, value := range v.Enum {
+		if text, isText := value.Object.(string); isText {
+			longest = max(longest, int64(len(text)))
+		}
+	}
+	switch {
+	case len(v.Enum) > 0:
+		return times(longest+1, escapeSize)
+	case v.MaxLength != nil:
+		return times(*v.MaxLength+1, escapeSize)
+	}
+	return unbounded
+}
+
+func strictObject(s *schema.Structural) (size int64) {
+	if s.AdditionalProperties != nil {
+		return unbounded // its keys have no maximum length
+	}
+	for name, property := range s.Properties {
+		one, _ := strictSize(&property)
+		size = plus(size, plus(one, int64(len(name)*escapeSize+aroundField)))
+	}
+	return size
+}

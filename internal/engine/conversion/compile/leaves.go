@@ -1,0 +1,344 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// mayCollide notes a field that also exists on the other side under the same path. Unless a rule
+// claims that one too, the two values cannot be told apart.
+func (c *compiler) mayCollide(path conversion.Path, other side, fldPath place, text v1alpha1.Path) {
+	if path[0] == "metadata" {
+		return
+	}
+	if _, err := resolve(other.schema, path); err == nil {
+		c.collisions = append(c.collisions, collision{path, other, fldPath, text})
+	}
+}
+
+// collision is a field of a rule that both sides have. It is no collision if another rule claims
+// the field on the other side.
+type collision struct {
+	path    conversion.Path
+	other   side
+	fldPath place
+	text    v1alpha1.Path
+}
+
+// checkCollisions reports collisions. It runs after all rules are known.
+func (c *compiler) checkCollisions() {
+	for _, p := range c.traversed {
+		for _, claim := range *p.other.claims {
+			if p.path.HasPrefix(claim.path) {
+				c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.other.shown(p.path), claim.fldPath, p.other.version)
+			}
+		}
+	}
+	for _, p := range c.collisions {
+		if !overlapsClaim(*p.other.claims, p.path) {
+			c.invalid(p.fldPath, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
+				p.other.shown(p.path), p.other.version)
+		}
+	}
+}
+
+// overlapsClaim reports whether a rule claims the path, a parent of it, or something below it.
+func overlapsClaim(claims []claim, path conversion.Path) bool {
+	return slices.ContainsFunc(claims, func(claim claim) bool { return path.HasPrefix(claim.path) || claim.path.HasPrefix(path) })
+}
+
+func isClaimed(claims []claim, path conversion.Path) bool {
+	return slices.ContainsFunc(claims, func(claim claim) bool { return slices.Equal(claim.path, path) })
+}
+
+// hasClaimBelow reports whether a rule claims something below the path.
+func hasClaimBelow(claims []claim, path conversion.Path) bool {
+	return slices.ContainsFunc(claims, func(claim claim) bool { return len(claim.path) > len(path) && claim.path.HasPrefix(path) })
+}
+
+// cursor is a position in both schemas, which are walked together.
+type cursor struct {
+	// full is relative to the root, local to the scope.
+	full, local conversion.Path
+	scope       *conversion.Scope
+	// anchor is the length of the prefix of local that both sides have.
+	anchor int
+}
+
+func (s cursor) child(name string) cursor {
+	s.full, s.local = append(slices.Clip(s.full), name), append(slices.Clip(s.local), name)
+	return s
+}
+
+// assignLeaves walks both schemas and assigns every field without a rule to identity, or to
+// preservation on the side that has it.
+func (c *compiler) assignLeaves() {
+	c.pairFields(cursor{scope: &c.root}, c.spoke, c.hub)
+	c.anchorAll()
+	for _, name := range []string{"annotations", "labels"} {
+		c.share(cursor{scope: &c.root}.child("metadata").child(name))
+	}
+	c.preserveMapKeys(c.spokeClaims, c.hubClaims, c.hub, false)
+	c.preserveMapKeys(c.hubClaims, c.spokeClaims, c.spoke, true)
+	c.bindPlaces(&c.root, nil)
+	c.markNulls(&c.root, nil)
+	c.nameElements(&c.root, nil)
+}
+
+// anchorAll sets the anchors of all rules. Conflicting fields count as claimed: an object of one
+// side holds nothing of the other.
+func (c *compiler) anchorAll() {
+	withConflicting := *c
+	withConflicting.spokeClaims, withConflicting.hubClaims = slices.Concat(c.spokeClaims, c.conflicting), slices.Concat(c.hubClaims, c.conflicting)
+	withConflicting.anchorRules(&c.root, nil)
+}
+
+// pairFields pairs the fields of two objects.
+func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
+	cur.anchor = len(cur.local)
+	c.unknownFields(cur, spoke, hub)
+	freed := c.freedIn(cur.full)
+	for _, name := range freed {
+		c.preserveFreed(cur.child(name), spoke, hub)
+	}
+	for _, name := range unionOf(spoke.Properties, hub.Properties) {
+		next := cur.child(name)
+		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") || slices.Contains(freed, name) {
+			continue
+		}
+		left, right := c.unclaimed(next, spoke, hub)
+		switch {
+		case c.hasPlace(next.full):
+			c.pairPlaced(next, left, right)
+		case left != nil && right != nil:
+			c.pair(next, left, right)
+		case isNamedOnlyBy(spoke, hub, name):
+			c.pairUnnamed(next, left, true)
+		case isNamedOnlyBy(hub, spoke, name):
+			c.pairUnnamed(next, right, false)
+		case left != nil:
+			c.preserveUnclaimed(next, left, true)
+		case right != nil:
+			c.preserveUnclaimed(next, right, false)
+		}
+	}
+	c.share(cur)
+}
+
+// isNamedOnlyBy reports whether a side names a field that the other side allows without naming it.
+func isNamedOnlyBy(own, other *schema.Structural, name string) bool {
+	_, named := own.Properties[name]
+	_, both := other.Properties[name]
+	return named && !both && other.XPreserveUnknownFields
+}
+
+// pairUnnamed decides about a field that one side names and the other allows without naming it.
+// They are paired, unless rules claim part of the named field: then the other side's value is a
+// different one. The schema is nil if a rule claims the whole field.
+func (c *compiler) pairUnnamed(cur cursor, s *schema.Structural, ofSpoke bool) {
+	own, _ := c.sides(!ofSpoke)
+	if s != nil && !hasClaimBelow(*own.claims, cur.full) {
+		if ofSpoke {
+			c.pair(cur, s, anything)
+		} else {
+			c.pair(cur, anything, s)
+		}
+		return
+	}
+	if s != nil {
+		c.preserveUnclaimed(cur, s, ofSpoke)
+	}
+	c.preserve(cur, !ofSpoke, false)
+}
+
+// unknownFields preserves the fields that one side allows without naming them, if the other side
+// allows only named fields.
+func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
+	if spoke.XPreserveUnknownFields == hub.XPreserveUnknownFields {
+		return
+	}
+	known := append(unionOf(spoke.Properties, hub.Properties), c.freedIn(cur.full)...)
+	if len(cur.full) == 0 {
+		known = append(known, "apiVersion", "kind", "metadata")
+	}
+	c.preserveUnknown(cur, spoke.XPreserveUnknownFields, known)
+}
+
+func (c *compiler) preserveUnknown(cur cursor, ofSpoke bool, known []string) {
+	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Known: append([]string{}, known...)})
+	cur.full = append(slices.Clip(cur.full), conversion.Each)
+	c.notePreserved(cur, ofSpoke)
+}
+
+// unclaimed returns the schemas of a field, nil on a side that lacks it or where a rule claims it.
+func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, right *schema.Structural) {
+	name := cur.full[len(cur.full)-1]
+	if found, there := spoke.Properties[name]; there && !isClaimed(c.spokeClaims, cur.full) {
+		left = &found
+	}
+	if found, there := hub.Properties[name]; there && !isClaimed(c.hubClaims, cur.full) {
+		right = &found
+	}
+	return left, right
+}
+
+// pair decides about a field that both sides have.
+func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
+	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full) || hasClaimBelow(c.freed, cur.full)
+	differs := difference(spoke, hub, cur.full)
+	if shape := commonShape(spoke, hub); shape != nil && !ruled {
+		c.pairShape(cur, spoke, hub, shape)
+		return
+	}
+	switch {
+	case !ruled && differs == "":
+		c.pairNulls(cur, spoke, hub)
+	case isStruct(spoke) && isStruct(hub):
+		c.preserveNulls(cur, spoke, hub)
+		c.pairFields(cur, spoke, hub)
+	case ruled && differs == "" && !c.ruledElements(cur.full) && !nullsDiffer(elementsOf(spoke), elementsOf(hub)):
+		c.preserveNulls(cur, spoke, hub)
+		c.shareKeys(cur) // rules claim some keys of a map; the others are the same
+	case sameElements(spoke, hub):
+		c.preserveNulls(cur, spoke, hub)
+		c.pairElements(cur, spoke, hub)
+	case ruled:
+		c.preserveRest(cur, spoke, hub, differs)
+	default:
+		c.differences = append(c.differences, describeDifference(cur.full, differs))
+		c.preserveBoth(cur, spoke, hub)
+	}
+}
+
+// pairElements pairs the elements of a list or map.
+func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
+	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+		if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) && claim.path[len(cur.full)] != conversion.Each {
+			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", c.hubSide().shown(cur.full))
+			return
+		}
+	}
+	collection := collectionOf(cur.scope, cur.local, spoke.Items == nil)
+	element := cursor{full: append(slices.Clip(cur.full), conversion.Each), scope: &collection.Scope}
+	if isStruct(elementsOf(spoke)) {
+		c.pairFields(element, elementsOf(spoke), elementsOf(hub))
+		return
+	}
+	c.pair(element, elementsOf(spoke), elementsOf(hub))
+}
+
+// ruledElements reports whether a rule goes through all elements of a list or map.
+func (c *compiler) ruledElements(path conversion.Path) bool {
+	all := append(slices.Clip(path), conversion.Each)
+	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all) || hasClaimBelow(c.freed, all)
+}
+
+// preserveBoth preserves a field on both sides: it has the same path and a different schema.
+func (c *compiler) preserveBoth(cur cursor, spoke, hub *schema.Structural) {
+	c.conflicting = append(c.conflicting, claim{path: cur.full})
+	c.preserveUnclaimed(cur, spoke, true)
+	c.preserveUnclaimed(cur, hub, false)
+}
+
+// preserveRest decides about a field with different schemas, of which rules claim a part.
+func (c *compiler) preserveRest(cur cursor, spoke, hub *schema.Structural, differs string) {
+	for _, of := range []*schema.Structural{spoke, hub} {
+		if elementsOf(of) == nil {
+			continue
+		}
+		for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+			if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) {
+				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", c.hubSide().shown(cur.full), differs)
+				return
+			}
+		}
+	}
+	c.preserveBoth(cur, spoke, hub)
+}
+
+// isStruct reports whether a schema is an object whose fields may be known.
+func isStruct(s *schema.Structural) bool {
+	return s.Type == "object" && s.AdditionalProperties == nil && !s.XEmbeddedResource
+}
+
+// sameElements reports whether the elements of two lists, or of two maps, can be paired: they are
+// objects, or lists or maps of objects.
+func sameElements(a, b *schema.Structural) bool {
+	left, right := elementsOf(a), elementsOf(b)
+	if left == nil || right == nil || (a.Items == nil) != (b.Items == nil) {
+		return false
+	}
+	return isStruct(left) && isStruct(right) || sameElements(left, right)
+}
+
+// elementsOf returns the schema of a list's elements or a map's values, nil if there is none.
+func elementsOf(s *schema.Structural) *schema.Structural {
+	if s.Items != nil {
+		return s.Items
+	}
+	return valuesOf(s)
+}
+
+// preserveUnclaimed preserves a field of one side: as a whole, or, if rules claim a part, the rest
+// piece by piece.
+func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, ofSpoke bool) {
+	claims := c.hubClaims
+	if ofSpoke {
+		claims = c.spokeClaims
+	}
+	if !hasClaimBelow(claims, cur.full) {
+		c.preserve(cur, ofSpoke, false)
+		return
+	}
+	known := slices.Sorted(maps.Keys(s.Properties))
+	for _, claim := range claims {
+		if len(claim.path) > len(cur.full) && claim.path.HasPrefix(cur.full) && !slices.Contains(known, claim.path[len(cur.full)]) {
+			known = append(known, claim.path[len(cur.full)])
+		}
+	}
+	for _, name := range known {
+		next := cur.child(name)
+		if !isClaimed(claims, next.full) {
+			c.preserveUnclaimed(next, childOf(s, name), ofSpoke)
+		}
+	}
+	if s.Properties == nil || holdsAnything(s) {
+		c.preserveUnknown(cur, ofSpoke, known)
+	}
+	c.preserve(cur, ofSpoke, true)
+}
+
+func (c *compiler) preserve(cur cursor, ofSpoke, shell bool) {
+	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
+	if !shell {
+		c.notePreserved(cur, ofSpoke)
+	}
+}
+
+func (c *compiler) addLeaf(cur cursor, ofSpoke bool, leaf conversion.LeafField) {
+	if ofSpoke {
+		cur.scope.OnlySpoke = append(cur.scope.OnlySpoke, leaf)
+	} else {
+		cur.scope.OnlyHub = append(cur.scope.OnlyHub, leaf)
+	}
+}
+
+// notePreserved records a field for the verdict.
+func (c *compiler) notePreserved(cur cursor, ofSpoke bool) {
+	if c.preservedWithin(cur.full, ofSpoke) {
+		return
+	}
+	if ofSpoke {
+		c.preservedSpoke = append(c.preservedSpoke, cur.full)
+	} else {
+		c.preservedHub = append(c.preservedHub, cur.full)
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// pairedSubtree is a field of the spoke and a field of the hub that have the same value, because
+// they have the same path or a rule pairs them.
+type pairedSubtree struct {
+	spokePath, hubPath conversion.Path
+	spoke, hub         *schema.Structural
+	ruled              bool
+}
+
+// pairedSubtrees returns all fields whose values are copied, parents first. Labels and annotations
+// are left out: they have no schema to compare.
+func (c *compiler) pairedSubtrees() []pairedSubtree {
+	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
+	for _, from := range c.spokeClaims {
+		to := c.partner(from, c.hubClaims)
+		if to == nil || c.isPlaced(from.rule) || from.path[0] == "metadata" || to.path[0] == "metadata" {
+			continue
+		}
+		t := pairedSubtree{spokePath: from.path, hubPath: to.path, ruled: true}
+		t.spoke, _ = resolve(c.spoke, from.path)
+		t.hub, _ = resolve(c.hub, to.path)
+		switch {
+		case from.rule.Wrap != nil && from.rule.Wrap.Field != "":
+			t = t.elements().wrapped(from.rule.Wrap.Field)
+		case from.rule.Wrap != nil && t.spoke.Items != nil:
+			t.spoke, t.spokePath = t.spoke.Items, append(slices.Clip(t.spokePath), conversion.Each)
+		case from.rule.Wrap != nil:
+			t.hub, t.hubPath = t.hub.Items, append(slices.Clip(t.hubPath), conversion.Each)
+		case from.rule.Move == nil:
+			continue
+		}
+		pairs = c.pairedSubtreesIn(t, pairs)
+	}
+	return pairs
+}
+
+// partner returns the only field that the claim's rule has on the other side, nil if it has none or
+// several.
+func (c *compiler) partner(of claim, others []claim) *claim {
+	var found *claim
+	for i := range others {
+		if others[i].rule == of.rule {
+			if found != nil {
+				return nil
+			}
+			found = &others[i]
+		}
+	}
+	return found
+}
+
+func (c *compiler) pairedSubtreesIn(t pairedSubtree, pairs []pairedSubtree) []pairedSubtree {
+	if !t.ruled && c.isSeparate(t.spokePath) || typeName(t.spoke) != typeName(t.hub) {
+		return pairs
+	}
+	pairs = append(pairs, t)
+	for _, name := range slices.Sorted(maps.Keys(t.spoke.Properties)) {
+		hub, both := t.hub.Properties[name]
+		if both && (len(t.spokePath) > 0 || !conversion.IsEnvelope(name)) {
+			spoke := t.spoke.Properties[name]
+			pairs = c.pairedSubtreesIn(t.child(name, &spoke, &hub), pairs)
+		}
+	}
+	if spoke, hub := elementsOf(t.spoke), elementsOf(t.hub); spoke != nil && hub != nil {
+		pairs = c.pairedSubtreesIn(t.child(conversion.Each, spoke, hub), pairs)
+	}
+	return pairs
+}
+
+func (t pairedSubtree) child(name string, spoke, hub *schema.Structural) pairedSubtree {
+	return pairedSubtree{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
+}
+
+// elements returns the pair of the elements of two lists or two maps.
+func (t pairedSubtree) elements() pairedSubtree {
+	return t.child(conversion.Each, elementsOf(t.spoke), elementsOf(t.hub))
+}
+
+// wrapped returns the pair of a value and the field of an object that has it.
+func (t pairedSubtree) wrapped(field string) pairedSubtree {
+	if hasValues(t.hub, field, t.spoke) {
+		t.hub, t.hubPath = childOf(t.hub, field), append(slices.Clip(t.hubPath), field)
+	} else {
+		t.spoke, t.spokePath = childOf(t.spoke, field), append(slices.Clip(t.spokePath), field)
+	}
+	return t
+}
+
+// isSeparate reports whether the fields at a common path are not one field: on at least one side,
+// the field belongs to a rule or is preserved.
+func (c *compiler) isSeparate(path conversion.Path) bool {
+	is := func(other conversion.Path) bool { return slices.Equal(path, other) }
+	return isClaimed(c.spokeClaims, path) || isClaimed(c.hubClaims, path) ||
+		slices.ContainsFunc(c.preservedSpoke, is) || slices.ContainsFunc(c.preservedHub, is)
+}

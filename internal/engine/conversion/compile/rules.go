@@ -1,0 +1,403 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+)
+
+// addRules compiles the rules in order. A rule with an error claims nothing.
+func (c *compiler) addRules(rules []*policyRule) {
+	for _, rule := range rules {
+		c.rule = rule
+		switch fldPath := rule.fldPath; {
+		case rule.Move != nil:
+			c.addMove(rule.Move, fldPath.Child("move"))
+		case rule.Format != nil:
+			c.addFormat(rule.Format, fldPath.Child("format"))
+		case rule.Values != nil:
+			c.addValues(rule.Values, fldPath.Child("values"))
+		case rule.Drop != nil:
+			c.addDrop(rule.Drop, fldPath.Child("drop"))
+		case rule.Wrap != nil:
+			c.addWrap(rule.Wrap, fldPath.Child("wrap"))
+		case rule.Cast != nil:
+			c.addCast(rule.Cast, fldPath.Child("cast"))
+		case rule.Index != nil:
+			c.addIndex(rule.Index, fldPath.Child("index"))
+		case rule.Exclude != nil:
+			c.addExclude(rule.Exclude, fldPath.Child("exclude"))
+		case rule.CEL != nil:
+			c.addCEL(rule.CEL, fldPath.Child("cel"))
+		case rule.Default != nil:
+			c.addDefault(rule.Default, fldPath.Child("default"))
+		default:
+			// The API server accepted the rule, so a newer CustomResourceDefinition of ours is installed.
+			// Ignoring the rule would convert objects incorrectly.
+			c.refuse(fldPath, field.Required(fldPath.path,
+				"this version of conversion-operator does not know the rule: upgrade the operator"))
+		}
+	}
+}
+
+// side is the spoke or the hub.
+type side struct {
+	version string
+	// schema has the names of the hub, own has those of the side.
+	schema, own *schema.Structural
+	claims      *[]claim
+	// hubNames and ownNames are nil for the hub, and for a spoke with the same names.
+	hubNames, ownNames *shape.Names
+	places             []placed
+	isHub              bool
+}
+
+func (c *compiler) spokeSide() side {
+	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.hubNames, c.spokeNames, c.places, false}
+}
+
+func (c *compiler) hubSide() side {
+	return side{c.hubVersion, c.hub, c.hub, &c.hubClaims, nil, nil, c.places, true}
+}
+
+// sides returns the side that has a field, the hub or the spoke, and the other side.
+func (c *compiler) sides(ofHub bool) (own, other side) {
+	if ofHub {
+		return c.hubSide(), c.spokeSide()
+	}
+	return c.spokeSide(), c.hubSide()
+}
+
+// claim resolves a path and claims its field for the current rule.
+func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+	path, err := conversion.ParsePath(string(text))
+	if err != nil {
+		c.invalid(fldPath, text, "%s", err)
+		return nil, nil, false
+	}
+	if _, err := resolve(of.own, path); err != nil {
+		c.invalid(fldPath, text, "version %s: %s", of.version, err)
+		return nil, nil, false
+	}
+	if path[len(path)-1] == conversion.Each {
+		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
+		return nil, nil, false
+	}
+	path = c.placed(path.Rename(of.hubNames), of.isHub)
+	found, err := resolve(of.schema, path)
+	if err != nil {
+		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
+		return nil, nil, false
+	}
+	for _, other := range *of.claims {
+		if path.Meets(other.path) {
+			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
+			return nil, nil, false
+		}
+	}
+	for _, other := range c.exclusions {
+		if other.path.HasPrefix(path) {
+			c.invalid(fldPath, text, "has %s in it, of which elements are excluded by %s: give every field to one rule", of.shown(other.path), other.fldPath)
+			return nil, nil, false
+		}
+	}
+	for _, other := range c.renamings {
+		if len(path) <= len(other.to) && path.Meets(other.to) {
+			c.invalid(fldPath, text, "%s", of.claimedMessage(path, claim{path: other.to, fldPath: other.fldPath}))
+			return nil, nil, false
+		}
+	}
+	*of.claims = append(*of.claims, claim{path, fldPath, c.rule})
+	return path, found, true
+}
+
+// claimedMessage says that another rule already claims the field.
+func (s side) claimedMessage(path conversion.Path, other claim) string {
+	taken := s.shown(other.path)
+	switch {
+	case len(path) > len(other.path):
+		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", taken, other.fldPath)
+	case len(path) < len(other.path):
+		return fmt.Sprintf("has %s in it, which already belongs to %s: give every field to one rule", taken, other.fldPath)
+	}
+	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", taken, other.fldPath)
+}
+
+func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
+	named := c.renamingOf(fldPath)
+	if named != nil && !named.isPlaced {
+		return // the fields in it have their own rules, or have the same path now
+	}
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
+	if !ok {
+		return
+	}
+	if common := commonScalar(p.spokeSchema, p.hubSchema); common != nil {
+		exchange := p.exchange()
+		exchange.Common = common
+		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+		return
+	}
+	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && named == nil {
+		if problem := c.notNamed[c.rule.fldPath.String()]; problem != "" {
+			differs += ", and " + problem
+		} else {
+			differs += ": move the fields that are alike one by one"
+		}
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
+		return
+	}
+	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
+		// Not every value can be a label or an annotation, and not every one null.
+		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
+		return
+	}
+	p.scope.Moves = append(p.scope.Moves, conversion.Move{Spoke: p.spoke, Hub: p.hub})
+}
+
+// pairing is one field of the spoke and one of the hub that a rule pairs.
+type pairing struct {
+	spokeSchema, hubSchema *schema.Structural
+	// spoke and hub are the paths within the scope.
+	spoke, hub conversion.Path
+	scope      *conversion.Scope
+}
+
+// claimBoth claims both fields of a rule that has one field on either side.
+func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p pairing, ok bool) {
+	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, fldPath.Child("from"))
+	to, toSchema, toOK := c.claim(c.hubSide(), toText, fldPath.Child("to"))
+	if !fromOK || !toOK {
+		return p, false
+	}
+	p.spokeSchema, p.hubSchema = fromSchema, toSchema
+	if p.scope, ok = c.scopeOf(from, to, fldPath.Child("to"), toText); !ok {
+		return p, false
+	}
+	c.mayCollide(to, c.spokeSide(), fldPath.Child("to"), toText)
+	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, []conversion.Path{to}})
+	_, p.spoke = splitScope(from)
+	_, p.hub = splitScope(to)
+	return p, true
+}
+
+// exchange returns an exchange between the paired fields, without the kind of its rule.
+func (p *pairing) exchange() conversion.Exchange {
+	return conversion.Exchange{Spoke: []conversion.Field{{Path: p.spoke}}, Hub: []conversion.Field{{Path: p.hub}}}
+}
+
+func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
+	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, fldPath.Child("from"))
+	if !ok {
+		return
+	}
+	if fromSchema.Type != "string" {
+		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: a format rule parses a string", typeName(fromSchema))
+		return
+	}
+	texts, holes, problem := parseTemplate(rule.Template)
+	if problem != "" {
+		c.invalid(fldPath.Child("template"), rule.Template, "%s", problem)
+		return
+	}
+	_, local := splitScope(from)
+	exchange := conversion.Exchange{Spoke: []conversion.Field{{Path: local}}, Format: &conversion.Format{Texts: texts}}
+	var scope *conversion.Scope
+	var to []conversion.Path
+	for _, name := range holes {
+		found, ok := c.addHole(rule, name, from, fldPath.Child("to").Key(name), &exchange)
+		if !ok {
+			return
+		}
+		scope, to = found, append(to, c.hubClaims[len(c.hubClaims)-1].path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
+		if !slices.Contains(holes, name) {
+			c.invalid(fldPath.Child("to").Key(name), rule.To[name], "the template has no hole {%s}: add it to the template, or remove this field", name)
+			return
+		}
+	}
+	scope.Exchanges = append(scope.Exchanges, exchange)
+	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, to})
+}
+
+// addHole adds a hole of the template to the exchange.
+func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath place, exchange *conversion.Exchange) (*conversion.Scope, bool) {
+	text, named := rule.To[name]
+	if !named {
+		c.refuse(fldPath, field.Required(fldPath.path, "the template has a hole {"+name+"}: name the field that it is in the hub"))
+		return nil, false
+	}
+	path, found, ok := c.claim(c.hubSide(), text, fldPath)
+	if !ok {
+		return nil, false
+	}
+	c.mayCollide(path, c.spokeSide(), fldPath, text)
+	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
+		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
+		return nil, false
+	}
+	_, local := splitScope(path)
+	exchange.Hub = append(exchange.Hub, conversion.Field{Path: local})
+	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
+	return c.scopeOf(from, path, fldPath, text)
+}
+
+// parseTemplate splits {host}:{port} into its texts and holes, or returns a problem.
+func parseTemplate(template string) (texts, holes []string, problem string) {
+	rest := template
+	for {
+		text, after, found := strings.Cut(rest, "{")
+		if strings.Contains(text, "}") {
+			return nil, nil, "a } has no {: write a hole as {name}"
+		}
+		texts = append(texts, text)
+		if !found {
+			break
+		}
+		if text == "" && len(holes) > 0 {
+			return nil, nil, "is ambiguous: the holes {" + holes[len(holes)-1] + "} and {" + firstHole(after) + "} touch: put text between them"
+		}
+		name, behind, closed := strings.Cut(after, "}")
+		switch {
+		case !closed || name == "" || strings.Contains(name, "{"):
+			return nil, nil, "a hole is not closed: write it as {name}"
+		case slices.Contains(holes, name):
+			return nil, nil, "the hole {" + name + "} is there twice: name every hole once"
+		}
+		holes, rest = append(holes, name), behind
+	}
+	if len(holes) == 0 {
+		return nil, nil, "has no hole: write one as {name}, for example {host}:{port}"
+	}
+	return texts, holes, ""
+}
+
+func firstHole(text string) string {
+	name, _, _ := strings.Cut(text, "}")
+	return name
+}
+
+// scopeOf returns the scope of a rule. The lists and maps on the path of a rule must be the same on
+// both sides, because their elements are paired one by one.
+func (c *compiler) scopeOf(from, to conversion.Path, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
+	fromPrefix, _ := splitScope(from)
+	toPrefix, _ := splitScope(to)
+	if !slices.Equal(fromPrefix, toPrefix) {
+		if problem := c.acrossPlaces(from, to); problem != "" {
+			c.invalid(fldPath, text, "%s", problem)
+			return nil, false
+		}
+		other := c.spokeSide().shown(from).String()
+		if other == string(text) {
+			other = to.String()
+		}
+		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, c.missingMove(from, to))
+		return nil, false
+	}
+	for i, segment := range toPrefix {
+		if segment != conversion.Each {
+			continue
+		}
+		spoke, _ := resolve(c.spoke, toPrefix[:i])
+		hub, _ := resolve(c.hub, toPrefix[:i])
+		if (spoke.Items == nil) != (hub.Items == nil) {
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hubSide().shown(toPrefix[:i]))
+			return nil, false
+		}
+	}
+	return c.scopeAt(toPrefix), true
+}
+
+// missingMove says what is missing for two paths to go through lists and maps that correspond.
+func (c *compiler) missingMove(from, to conversion.Path) string {
+	left, right := elementsIn(from), elementsIn(to)
+	for i := range min(len(left), len(right)) {
+		a, b := from[:left[i]], to[:right[i]]
+		if slices.Equal(a, b) {
+			continue
+		}
+		around, _ := splitScope(a)
+		if other, _ := splitScope(b); slices.Equal(around, other) {
+			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), c.hubSide().shown(b))
+		}
+		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spokeSide().shown(a), c.hubSide().shown(b))
+	}
+	return ""
+}
+
+// elementsIn returns the positions of [*] in a path.
+func elementsIn(path conversion.Path) (positions []int) {
+	for i, segment := range path {
+		if segment == conversion.Each {
+			positions = append(positions, i)
+		}
+	}
+	return positions
+}
+
+// collectionOf finds or adds a list or map of a scope.
+func collectionOf(s *conversion.Scope, path conversion.Path, isMap bool) *conversion.Collection {
+	for i := range s.Collections {
+		if slices.Equal(s.Collections[i].Path, path) {
+			return &s.Collections[i]
+		}
+	}
+	s.Collections = append(s.Collections, conversion.Collection{Path: path, Map: isMap})
+	return &s.Collections[len(s.Collections)-1]
+}
+
+// nameElements sets the keys that identify elements for all lists of a scope. It includes lists
+// that only a rule goes through, for example in one value of a map.
+func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) {
+	for i := range scope.Collections {
+		collection := &scope.Collections[i]
+		full := slices.Concat(above, collection.Path)
+		spoke, errSpoke := resolve(c.spoke, full)
+		hub, errHub := resolve(c.hub, full)
+		if errSpoke == nil && errHub == nil && !collection.Object {
+			collection.Keys = c.sharedKeys(full, spoke, hub)
+		}
+		c.nameElements(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
+	}
+}
+
+// sharedKeys returns the fields that identify elements on both sides. A key that a rule changes
+// cannot identify elements.
+func (c *compiler) sharedKeys(at conversion.Path, spoke, hub *schema.Structural) []string {
+	if !isListMap(spoke) || !isListMap(hub) || !slices.Equal(spoke.XListMapKeys, hub.XListMapKeys) {
+		return nil
+	}
+	for _, key := range spoke.XListMapKeys {
+		full := append(slices.Clip(at), conversion.Each, key)
+		left, right := childOf(spoke.Items, key), childOf(hub.Items, key)
+		if left == nil || right == nil || left.Type != right.Type || overlapsClaim(c.spokeClaims, full) || overlapsClaim(c.hubClaims, full) {
+			return nil
+		}
+	}
+	return spoke.XListMapKeys
+}
+
+func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }
+
+// splitScope splits a path after its last [*], or after the place of an object, into the scope and the path
+// within that scope.
+func splitScope(p conversion.Path) (prefix, local conversion.Path) {
+	for i, segment := range slices.Backward(p) {
+		if segment == conversion.Each || conversion.IsPlace(segment) && i+1 < len(p) {
+			return p[:i+1], p[i+1:]
+		}
+	}
+	return nil, p
+}

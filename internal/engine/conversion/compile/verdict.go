@@ -1,0 +1,243 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// Owner is where the value of a field is while the object is at the other version.
+type Owner string
+
+const (
+	// OwnerExact is a field of the other version: the same field, or one that a rule names.
+	OwnerExact Owner = "Exact"
+	// OwnerPreserved is the annotation for preserved data.
+	OwnerPreserved Owner = "Preserved"
+	// OwnerDropped means that a rule drops the value.
+	OwnerDropped Owner = "Dropped"
+)
+
+// FieldVerdict describes what a conversion between a spoke and the hub does to one leaf field of
+// one version. A leaf is a scalar, a list or map of scalars, or a value without a schema. The
+// fields of an object, and of the elements of a list or map, are leaves of their own.
+type FieldVerdict struct {
+	// Spoke is the version that is converted to and from the hub.
+	Spoke string
+	// Version is the version that has the field: the spoke, or the hub.
+	Version string
+	// Path has the syntax of a policy. A path that ends in [*] stands for fields that the schema
+	// does not name.
+	Path  string
+	Owner Owner
+	// Rule is the path of the field's rule in the policy, empty if the field has none.
+	Rule string
+	// PartlyPreserved reports whether some values are preserved and others are not. Examples are a
+	// text that does not fit the template of its rule, a list of two, or a text where the other
+	// version has an integer.
+	PartlyPreserved bool
+	// Root is the field that the rule claims, or the annotation has, as a whole: this leaf field or
+	// a parent. It is empty if there is neither.
+	Root string
+}
+
+// String returns the name of a leaf field in messages.
+func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
+
+// policyRule is a rule and its path in the policy.
+type policyRule struct {
+	v1alpha1.Rule
+	fldPath place
+	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
+	// other side are missing.
+	spokeFromNothing, hubFromNothing []conversion.Path
+}
+
+// leaves returns the verdicts on all leaf fields of both sides.
+func (c *compiler) leaves() []FieldVerdict {
+	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
+}
+
+// leavesOf returns the verdicts on one side. Schemas do not name single keys of maps, labels,
+// annotations, and fields of objects that allow anything. These are leaves if a rule names them on
+// either side.
+func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
+	own, _ := c.sides(ofHub)
+	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
+	for _, claim := range *own.claims {
+		if !c.isPlaced(claim.rule) {
+			owned = append(owned, claim.path)
+		}
+	}
+	var paths []conversion.Path
+	walker := leafWalker{owned: owned, found: func(path conversion.Path) {
+		if !slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(p.own(ofHub)) }) {
+			paths = append(paths, path)
+		}
+	}}
+	walker.object(own.schema, nil)
+	for _, path := range owned {
+		switch found, err := resolve(own.schema, path); {
+		case err == nil && c.namesKey(own.schema, path):
+			walker.value(found, path)
+		case err != nil:
+			paths = append(paths, path)
+		}
+	}
+	leaves := make([]FieldVerdict, 0, len(paths))
+	repeated := c.repeated(ofHub)
+	for _, path := range paths {
+		if !slices.ContainsFunc(repeated, own.shown(path).HasPrefix) {
+			leaves = append(leaves, c.leafVerdict(path, ofHub))
+		}
+	}
+	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.Compact(leaves)
+}
+
+// preserved returns the fields of a side that are preserved without a rule.
+func (c *compiler) preserved(ofHub bool) []conversion.Path {
+	if ofHub {
+		return c.preservedHub
+	}
+	return c.preservedSpoke
+}
+
+func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
+	own, _ := c.sides(ofHub)
+	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
+	if claim := claimOf(*own.claims, path); claim != nil {
+		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
+		leaf.Owner = claim.rule.owner()
+		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.mayBeExcluded(path)
+		return leaf
+	}
+	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub) || c.mayBeExcluded(path)
+	for _, preserved := range c.preserved(ofHub) {
+		if path.HasPrefix(preserved) {
+			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
+			leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
+		}
+	}
+	if moved := c.renamingAround(path); moved != nil && leaf.Owner == OwnerExact {
+		leaf.Rule, leaf.Root = moved.rule.fldPath.String(), own.shown(moved.to).String()
+	}
+	return leaf
+}
+
+// claimOf returns the claim that covers a path, nil if there is none.
+func claimOf(claims []claim, path conversion.Path) *claim {
+	i := slices.IndexFunc(claims, func(c claim) bool { return path.HasPrefix(c.path) })
+	if i < 0 {
+		return nil
+	}
+	return &claims[i]
+}
+
+func (r *policyRule) owner() Owner {
+	switch {
+	case r.Drop != nil:
+		return OwnerDropped
+	case r.Default != nil:
+		return OwnerPreserved
+	}
+	return OwnerExact
+}
+
+// verdicts summarises the leaves by spoke. A field that is preserved or dropped as a whole is named
+// once.
+func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
+	var all []v1alpha1.Verdict
+	for _, leaf := range leaves {
+		if len(all) == 0 || all[len(all)-1].Version != leaf.Spoke {
+			all = append(all, v1alpha1.Verdict{Version: leaf.Spoke, ToHub: v1alpha1.FidelityExact, FromHub: v1alpha1.FidelityExact})
+		}
+		verdict := &all[len(all)-1]
+		direction := &verdict.FromHub
+		if leaf.Version == leaf.Spoke {
+			direction = &verdict.ToHub
+		}
+		switch leaf.Owner {
+		case OwnerDropped:
+			*direction = v1alpha1.FidelityLossy
+			verdict.Dropped = append(verdict.Dropped, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
+		case OwnerPreserved:
+			if *direction == v1alpha1.FidelityExact {
+				*direction = v1alpha1.FidelityPreserved
+			}
+			verdict.Preserved = append(verdict.Preserved, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
+		}
+	}
+	for i := range all {
+		all[i].Preserved, all[i].Dropped = firstFields(all[i].Preserved), firstFields(all[i].Dropped)
+	}
+	return all
+}
+
+// maxFields limits the fields that a verdict names: MaxItems of the API.
+const maxFields = 20
+
+// firstFields sorts and deduplicates fields, and returns the first maxFields.
+func firstFields(fields []v1alpha1.VersionedField) []v1alpha1.VersionedField {
+	slices.SortFunc(fields, func(a, b v1alpha1.VersionedField) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
+	})
+	fields = slices.Compact(fields)
+	return fields[:min(len(fields), maxFields)]
+}
+
+// checkRequired returns an error if the leaves do not have the fidelity that the policy requires.
+func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
+	var preserved, dropped []string
+	for _, leaf := range leaves {
+		switch {
+		case leaf.Owner == OwnerDropped && required != v1alpha1.FidelityLossy:
+			dropped = append(dropped, fmt.Sprintf("%s:%s (%s)", leaf.Version, leaf.Root, shortRule(leaf.Rule)))
+		case leaf.Owner == OwnerPreserved && required == v1alpha1.FidelityExact:
+			preserved = append(preserved, leaf.Version+":"+leaf.Root)
+		}
+	}
+	if required == "" || len(preserved)+len(dropped) == 0 {
+		return nil
+	}
+	var messages []string
+	lower := v1alpha1.FidelityLossy
+	if len(preserved) > 0 {
+		messages = append(messages, "preserved: "+few(preserved)+": write rules that give them a place in the other version")
+	}
+	if len(dropped) > 0 {
+		messages = append(messages, "dropped: "+few(dropped)+": remove those rules, and the fields are preserved")
+	} else {
+		lower = v1alpha1.FidelityPreserved
+	}
+	return field.ErrorList{field.Invalid(declarativePath.Child("require"), required,
+		strings.Join(messages, "; ")+"; or lower require to "+string(lower))}
+}
+
+// shortRule returns a rule's path without the prefix that all rules have in common.
+func shortRule(rule string) string {
+	return strings.TrimPrefix(rule, declarativePath.String()+".")
+}
+
+// fewItems is how many items a message lists before it counts the rest.
+const fewItems = 5
+
+// few lists the first items, sorted and deduplicated, and counts the others.
+func few(items []string) string {
+	items = slices.Clone(items)
+	slices.Sort(items)
+	items = slices.Compact(items)
+	if more := len(items) - fewItems; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(items[:fewItems], ", "), more)
+	}
+	return strings.Join(items, ", ")
+}

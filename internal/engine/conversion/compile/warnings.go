@@ -1,0 +1,123 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// warnAll adds all warnings, the most severe first.
+func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
+	c.warnLabels()
+	c.warnRequired()
+	c.warnPreservedSize(overflow)
+	c.warnListsWithoutKeys(leaves)
+	c.warnStricter()
+	c.warnDifferences()
+	c.warnSameName()
+}
+
+// warnDifferences names the fields that both versions have with different schemas.
+func (c *compiler) warnDifferences() {
+	if len(c.differences) > 0 {
+		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
+			c.spokeVersion, c.hubVersion, few(c.differences))
+	}
+}
+
+// describeDifference describes a difference in a field, or below it.
+func describeDifference(path conversion.Path, differs string) string {
+	if strings.HasPrefix(differs, path.String()+" ") {
+		return differs
+	}
+	return path.String() + " (" + differs + ")"
+}
+
+// warnListsWithoutKeys names the lists without keys whose elements have preserved fields. An
+// element that a client edits at the other version is no longer recognised.
+func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
+	byList := map[string][]string{}
+	var lists []string
+	for _, leaf := range leaves {
+		if leaf.Owner != OwnerPreserved {
+			continue
+		}
+		path, err := conversion.ParsePath(leaf.Root)
+		if err != nil {
+			continue
+		}
+		if leaf.Version == c.spokeVersion {
+			path = path.Rename(c.hubNames)
+		}
+		if list := c.listWithoutKeys(path); list != "" {
+			if byList[list] == nil {
+				lists = append(lists, list)
+			}
+			byList[list] = append(byList[list], leaf.Version+":"+leaf.Root)
+		}
+	}
+	for _, list := range lists {
+		c.warn("the elements of %s have no keys: what is preserved of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
+			list, few(byList[list]))
+	}
+}
+
+// listWithoutKeys returns the first list on a path whose elements are paired and have no keys. It
+// is empty if there is none.
+func (c *compiler) listWithoutKeys(path conversion.Path) string {
+	for i, segment := range path {
+		if segment != conversion.Each {
+			continue
+		}
+		spoke, errSpoke := resolve(c.spoke, path[:i])
+		hub, errHub := resolve(c.hub, path[:i])
+		if errSpoke != nil || errHub != nil {
+			return ""
+		}
+		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(path[:i], spoke, hub) == nil {
+			return path[:i].String()
+		}
+	}
+	return ""
+}
+
+// warnSameName names the fields of the hub that have the same path as a field of the spoke which a
+// rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
+// one for the other.
+func (c *compiler) warnSameName() {
+	taken := slices.Clone(c.spokeClaims)
+	for _, moved := range c.renamings {
+		taken = append(taken, claim{path: moved.to, rule: moved.rule})
+	}
+	for _, from := range taken {
+		if from.rule.Drop != nil || from.path[0] == "metadata" {
+			continue
+		}
+		path := c.spokeSide().shown(from.path)
+		is := func(other conversion.Path) bool { return slices.Equal(path, other) }
+		if _, err := resolve(c.hub, path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
+			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
+				path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))
+		}
+	}
+}
+
+// storageWarning warns that most conversions take two steps, if the hub is not the storage version
+// and there are more than two versions.
+func storageWarning(crd *apiextensionsv1.CustomResourceDefinition, hub string, schemas map[string]*schema.Structural) []string {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if i < 0 || crd.Spec.Versions[i].Name == hub || len(schemas) < 3 {
+		return nil
+	}
+	return []string{fmt.Sprintf("objects are stored at %s, which is not the hub: between it and the other versions each conversion takes two steps, over %s",
+		crd.Spec.Versions[i].Name, hub)}
+}

@@ -1,0 +1,193 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+)
+
+// The fields of the examples in the documentation.
+const (
+	docsSpoke = `spec: {type: object, properties: {
+		dataFrom: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string}, url: {type: string}}}},
+		config: {type: string}, enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
+		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
+		route: {type: object, properties: {receiver: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
+		zone: {type: string}, selector: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
+		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, legacy: {type: string},
+		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}}, probe: {type: object, properties: {path: {type: string}, timeout: {type: string}}},
+		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
+	docsHub = `spec: {type: object, properties: {
+		dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}}}, find: {type: object, properties: {name: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string, enum: [Git, Helm]}, url: {type: string}}}},
+		config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: string}}}}, state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
+		main: {type: object, properties: {target: {type: string}, mode: {type: string}}}, others: {type: array, items: {type: object, properties: {target: {type: string}, mode: {type: string}}}},
+		route: {type: object, properties: {target: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
+		backend: {type: string}, placement: {type: object, properties: {from: {type: string}, zone: {type: string}}}, choice: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}}}, zoneList: {type: array, items: {type: string}}, labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},
+		nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, environment: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}, mode: {type: string},
+		endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}, timeoutSeconds: {type: integer}}}},
+		network: {type: object, properties: {endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
+		  health: {type: object, properties: {probe: {type: object, properties: {path: {type: string}, timeoutSeconds: {type: integer}}}}}}},
+		seconds: {type: integer}, strategy: {type: object, properties: {checks: {type: array, items: {type: string}}, policy: {type: string}}}, ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, title: {type: string}}}}}}`
+)
+
+var codeBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// The fields of the examples in the comparison with another operator.
+const (
+	strategiesSpoke = `spec: {type: object, properties: {storageSize: {type: string}, replicas: {type: object, properties: {count: {type: integer}, policy: {type: string}}}, zone: {type: object, properties: {name: {type: string}}},
+		limits: {type: object, additionalProperties: {type: string}}, size: {type: string}, schemaVersion: {type: string}, debugMode: {type: boolean}, priority: {type: string}, cpuMillis: {type: integer}, timeoutSeconds: {type: integer},
+		volumes: {type: array, items: {type: object, properties: {size: {type: string}, name: {type: string}, disks: {type: array, items: {type: object, properties: {size: {type: string}}}}}}}, contact: {type: string}, diskSize: {type: string},
+		endpoints: {type: object, additionalProperties: {type: object, properties: {url: {type: string}}}}, memoryGB: {type: integer}, tagList: {type: string}, extraLabels: {type: object, additionalProperties: {type: string}}}}`
+	strategiesHub = `spec: {type: object, properties: {storageGB: {type: string}, replicaCount: {type: integer}, zones: {type: array, items: {type: object, properties: {name: {type: string}}}}, cpuLimit: {type: string}, memoryLimit: {type: string},
+		tier: {type: string}, description: {type: string}, size: {type: string}, priority: {type: integer}, cpuRequest: {type: string}, timeout: {type: string},
+		volumes: {type: array, items: {type: object, properties: {sizeGB: {type: string}, label: {type: string}, disks: {type: array, items: {type: object, properties: {sizeGB: {type: string}}}}}}}, contactName: {type: string}, contactMail: {type: string},
+		diskSizeValue: {type: integer}, diskSizeUnit: {type: string}, endpoints: {type: array, items: {type: object, properties: {name: {type: string}, url: {type: string}}}}, memoryMB: {type: integer},
+		tags: {type: array, items: {type: string}}, extraLabels: {type: object, additionalProperties: {type: string}}}}`
+)
+
+// TestDocs converts the examples of the documentation there and back.
+func TestDocs(t *testing.T) {
+	t.Run("writing-rules", func(t *testing.T) { checkExamples(t, "writing-rules.md", docsSpoke, docsHub) })
+	t.Run("strategies", func(t *testing.T) { checkExamples(t, "strategies.md", strategiesSpoke, strategiesHub) })
+}
+
+// checkExamples converts the examples of a page. Spoke and hub are the fields of both versions.
+func checkExamples(t *testing.T, page, spoke, hub string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c *conversion.Converter
+	var first, firstVersion string
+	examples := 0
+	for _, block := range codeBlocks.FindAllStringSubmatch(string(text), -1) {
+		code := block[1]
+		head, _, _ := strings.Cut(code, "\n")
+		switch version, oneWay := strings.CutSuffix(strings.TrimPrefix(head, "# "), ", one way"); {
+		case strings.HasPrefix(code, "- "):
+			c = docsConverter(t, "hub: v2\nspokes:\n- version: v1\n  rules:\n"+strings.ReplaceAll("  "+code, "\n", "\n  "), spoke, hub)
+		case strings.HasPrefix(code, "ruleGroups:"):
+			c = docsConverter(t, "hub: v2\n"+code, spoke, hub)
+		case strings.HasPrefix(head, "# v") && first == "":
+			first, firstVersion = docsObject(t, version, code), version
+			if oneWay {
+				firstVersion = ""
+			}
+		case strings.HasPrefix(head, "# v"):
+			examples++
+			second := docsObject(t, version, code)
+			wantConverted(t, c, first, version, second)
+			if firstVersion != "" {
+				wantConverted(t, c, second, firstVersion, first)
+			}
+			first = ""
+		}
+	}
+	if examples < 15 {
+		t.Errorf("only %d examples were found", examples)
+	}
+}
+
+func docsConverter(t *testing.T, rules, spoke, hub string) *conversion.Converter {
+	t.Helper()
+	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(spoke, "\t", ""), "v2": strings.ReplaceAll(hub, "\t", "")})
+	return converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, rules)))
+}
+
+// docsObject is an example as the API server would send it.
+func docsObject(t *testing.T, version, code string) string {
+	t.Helper()
+	object := *from[map[string]any](t, code)
+	object["apiVersion"], object["kind"] = "example.com/"+version, "Widget"
+	metadata, found := object["metadata"].(map[string]any)
+	if !found {
+		metadata = map[string]any{}
+	}
+	metadata["name"] = "example"
+	object["metadata"] = metadata
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestSamples converts objects of both samples there and back, byte for byte.
+func TestSamples(t *testing.T) {
+	for name, test := range map[string]struct {
+		sample, object, to, want string
+	}{
+		"five fields": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"image":"i","replicas":1,"min":"*/5","hour":"9","dayOfMonth":"*","month":"*","dayOfWeek":"1"}}`,
+		},
+		"an owner is kept": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"* * * * *","owner":"data team"}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/owner\":\"data team\"}}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
+		},
+		"a time zone is kept": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"timeZone":"UTC"}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/timeZone\":\"UTC\"}}"}},"spec":{}}`,
+		},
+		"no five words": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"@hourly"}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/cronSpec\":\"@hourly\"}}"}},"spec":{}}`,
+		},
+		"some holes are absent": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9"}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{},"spec":{"cronSpec":" 9   "}}`,
+		},
+		"a hole with a space": {
+			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9 10","min":"0"}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"},\"images\":{\"/spec/hour\":[\"/spec/cronSpec\"],\"/spec/min\":[\"/spec/cronSpec\"]}}"}},"spec":{"cronSpec":"0 9 10   "}}`,
+		},
+		"fields at the root": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"localhost:1234","replicas":2}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"replicas":2,"host":"localhost","port":"1234"}`,
+		},
+		"a port alone": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":80"}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"port":"80"}`,
+		},
+		"a colon alone": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":"}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/hostPort\":\":\"}}"}}}`,
+		},
+		"two colons": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"::"}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"port":":"}`,
+		},
+		"a host with a colon": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"::1","port":"80"}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"::1\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":"::1:80"}`,
+		},
+		"an empty host": {
+			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"","port":"80"}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":":80"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sample(t, test.sample)
+			wantBytes(t, c, test.object, test.to, test.want)
+			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := convert(t, c, test.want, outcome.From)
+			if !sameJSON(t, test.object, back) {
+				t.Errorf("back: %s, want %s", back, test.object)
+			}
+		})
+	}
+}

@@ -1,0 +1,234 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+)
+
+// TestFits has fields of which one version allows more: values that both allow are copied, and all
+// others are preserved. FuzzPruned covers more cases.
+func TestFits(t *testing.T) {
+	const open = "{type: object, x-kubernetes-preserve-unknown-fields: true"
+	logs := func(log string) string { return "c: " + open + ", properties: {log: " + log + "}}" }
+	level := logs("{type: object, properties: {level: {type: string}}}")
+	items := logs("{type: array, items: {type: object, properties: {level: {type: string}}}}")
+	for name, test := range map[string]struct{ v1, v2, from, object, want string }{
+		"a name in what is unknown":           {"c: " + open + "}", level, "v1", `"c":{"log":{"level":"1","format":"x"},"x":{"y":1}}`, annotated("v2", `v1 {"/c/log/format":"x"}`, `"c":{"log":{"level":"1"},"x":{"y":1}}`)},
+		"the other way":                       {level, "c: " + open + "}", "v2", `"c":{"log":{"level":"1","format":"x"}}`, annotated("v1", `v2 {"/c/log/format":"x"}`, `"c":{"log":{"level":"1"}}`)},
+		"of another type":                     {"c: " + open + "}", level, "v1", `"c":{"log":"loud"}`, annotated("v2", `v1 {"/c/log":"loud"}`, `"c":{}`)},
+		"of another type, deeper":             {"c: " + open + "}", level, "v1", `"c":{"log":{"level":{"x":1}}}`, annotated("v2", `v1 {"/c/log/level":{"x":1}}`, `"c":{"log":{}}`)},
+		"a null":                              {"c: " + open + "}", level, "v1", `"c":{"log":null}`, annotated("v2", `v1 {"/c/log":null}`, `"c":{}`)},
+		"a list":                              {"c: " + open + "}", items, "v1", `"c":{"log":[{"level":"1","x":2}]}`, annotated("v2", `v1 {"/c/log/0":{"level":"1","x":2},"@/c/log/0":`+digest(`{"level":"1"}`)+`}`, `"c":{"log":[{"level":"1"}]}`)},
+		"a list of anything":                  {"c: " + open + "}", items, "v1", `"c":{"log":[{"level":"1","x":2},7]}`, annotated("v2", `v1 {"/c/log":[{"level":"1","x":2},7]}`, `"c":{}`)},
+		"a map":                               {"c: " + open + "}", logs("{type: object, additionalProperties: {type: object, properties: {level: {type: string}}}}"), "v1", `"c":{"log":{"k":{"level":"1","x":2}}}`, annotated("v2", `v1 {"/c/log/k/x":2}`, `"c":{"log":{"k":{"level":"1"}}}`)},
+		"an object of a kind":                 {"c: " + open + "}", logs(open + ", x-kubernetes-embedded-resource: true}"), "v1", `"c":{"log":{"x":1}}`, annotated("v2", `v1 {"/c/log":{"x":1}}`, `"c":{}`)},
+		"an object of a kind on one side":     {"c: " + open + "}", "c: " + open + ", x-kubernetes-embedded-resource: true}", "v1", `"c":{"x":1}`, annotated("v2", `v1 {"/c":{"x":1}}`, "")},
+		"additionalProperties: true":          {"c: " + open + "}", "c: {type: object, additionalProperties: true}", "v1", `"c":{"x":{"y":1}}`, annotated("v2", `v1 {"/c":{"x":{"y":1}}}`, "")},
+		"an integer":                          {"p: {type: integer}", "p: {x-kubernetes-int-or-string: true}", "v1", `"p":80`, widget("v2", `"p":80`)},
+		"an integer back":                     {"p: {type: integer}", "p: {x-kubernetes-int-or-string: true}", "v2", `"p":80`, widget("v1", `"p":80`)},
+		"a string where an integer is":        {"p: {type: integer}", "p: {x-kubernetes-int-or-string: true}", "v2", `"p":"http"`, annotated("v1", `v2 {"/p":"http"}`, "")},
+		"a string":                            {"p: {x-kubernetes-int-or-string: true}", "p: {type: string}", "v1", `"p":"http"`, widget("v2", `"p":"http"`)},
+		"an integer where a string is":        {"p: {x-kubernetes-int-or-string: true}", "p: {type: string}", "v1", `"p":80`, annotated("v2", `v1 {"/p":80}`, "")},
+		"a number":                            {"p: {type: number}", "p: {type: integer}", "v1", `"p":80`, widget("v2", `"p":80`)},
+		"a fraction where an integer is":      {"p: {type: number}", "p: {type: integer}", "v1", `"p":1.5`, annotated("v2", `v1 {"/p":1.5}`, "")},
+		"a list of integers":                  {"p: {type: array, items: {type: integer}}", "p: {type: array, items: {x-kubernetes-int-or-string: true}}", "v2", `"p":[1,2]`, widget("v1", `"p":[1,2]`)},
+		"a list with a string":                {"p: {type: array, items: {type: integer}}", "p: {type: array, items: {x-kubernetes-int-or-string: true}}", "v2", `"p":[1,"2"]`, annotated("v1", `v2 {"/p":[1,"2"]}`, "")},
+		"a map with a string":                 {"p: {type: object, additionalProperties: {type: integer}}", "p: {type: object, additionalProperties: {x-kubernetes-int-or-string: true}}", "v2", `"p":{"a":1,"b":"2"}`, annotated("v1", `v2 {"/p":{"a":1,"b":"2"}}`, "")},
+		"a null list whose elements differ":   {"l: {type: array, nullable: true, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "v1", `"l":null`, annotated("v2", `v1 {"/l":null}`, "")},
+		"a null map whose values differ":      {"m: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}}", "m: {type: object, nullable: true, additionalProperties: {type: object, properties: {b: {type: string}}}}", "v2", `"m":null`, annotated("v1", `v2 {"/m":null}`, "")},
+		"a list that may be null, and is not": {"l: {type: array, nullable: true, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "v1", `"l":[]`, widget("v2", `"l":[]`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := converterOf(t, between(t, test.v1, test.v2, ""))
+			object := widget(test.from, test.object)
+			wantRoundTrip(t, c, test.from, object, test.want, object)
+		})
+	}
+}
+
+// TestNullBesideANamedKey has a rule for a key of a map that may be null in one version only.
+func TestNullBesideANamedKey(t *testing.T) {
+	c := converterOf(t, between(t, "m: {type: object, nullable: true, additionalProperties: {type: string}}",
+		"m: {type: object, additionalProperties: {type: string}}, b: {type: string}", `{move: {from: '.m["k"]', to: .b}}`))
+	object := widget("v1", `"m":null`)
+	wantRoundTrip(t, c, "v1", object, annotated("v2", `v1 {"/m":null}`, ""), object)
+}
+
+// TestFitsVerdict checks that a field which one side does not name is not exact, and that a policy
+// can refuse it.
+func TestFitsVerdict(t *testing.T) {
+	crd := widgets(t, map[string]string{
+		"v1": "c: {type: object, x-kubernetes-preserve-unknown-fields: true}, p: {type: integer}",
+		"v2": "c: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {log: {type: object, properties: {level: {type: string}}}}}, p: {x-kubernetes-int-or-string: true}",
+	})
+	result := compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}"))
+	want := []v1alpha1.Verdict{{Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".c.log"}}}}
+	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	partly := map[string]bool{}
+	for _, leaf := range result.Leaves {
+		partly[leaf.String()] = leaf.PartlyPreserved
+	}
+	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, partly); diff != "" {
+		t.Errorf("odd (-want +got):\n%s", diff)
+	}
+	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
+	if len(result.Errors) != 1 || result.Ruleset != nil {
+		t.Errorf("with require: Exact there are the errors %v", result.Errors)
+	}
+}
+
+// TestMetadataBelongsToTheAPIServer checks the errors for metadata that rules cannot name.
+func TestMetadataBelongsToTheAPIServer(t *testing.T) {
+	for path, want := range map[string]string{
+		".metadata.name":   `.metadata.name is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`,
+		".metadata.uid":    `.metadata.uid is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`,
+		".metadata.labels": `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
+		".metadata":        `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
+	} {
+		parsed, err := conversion.ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conversion.CheckMetadata(parsed); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
+
+// TestMoveWider moves a value between fields of which one allows more: values that both allow are
+// moved, and all others are preserved, as at one path.
+func TestMoveWider(t *testing.T) {
+	const (
+		integer = "{type: integer}"
+		either  = "{x-kubernetes-int-or-string: true}"
+		text    = "{type: string}"
+		label   = `.metadata.labels["l"]`
+	)
+	for name, test := range map[string]struct{ a, b, from, object, want string }{
+		"an integer":                   {integer, either, "v1", `"a":80`, widget("v2", `"b":80`)},
+		"an integer back":              {integer, either, "v2", `"b":80`, widget("v1", `"a":80`)},
+		"a string where an integer is": {integer, either, "v2", `"b":"http"`, annotated("v1", `v2 {"/b":"http"}`, "")},
+		"an integer where either is":   {either, integer, "v2", `"b":80`, widget("v1", `"a":80`)},
+		"a string of either":           {either, integer, "v1", `"a":"80"`, annotated("v2", `v1 {"/a":"80"}`, "")},
+		"a string":                     {either, text, "v1", `"a":"http"`, widget("v2", `"b":"http"`)},
+		"an integer where a string is": {either, text, "v1", `"a":80`, annotated("v2", `v1 {"/a":80}`, "")},
+		"a fraction":                   {integer, "{type: number}", "v2", `"b":1.5`, annotated("v1", `v2 {"/b":1.5}`, "")},
+		"a number without a fraction":  {integer, "{type: number}", "v2", `"b":12345678901234567890`, widget("v1", `"a":12345678901234567890`)},
+		"a null":                       {"{type: integer, nullable: true}", either, "v1", `"a":null`, annotated("v2", `v1 {"/a":null}`, "")},
+		"a null on both sides":         {"{type: integer, nullable: true}", "{x-kubernetes-int-or-string: true, nullable: true}", "v2", `"b":null`, widget("v1", `"a":null`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := converterOf(t, between(t, "a: "+test.a, "b: "+test.b, "{move: {from: .a, to: .b}}"))
+			object := widget(test.from, test.object)
+			wantRoundTrip(t, c, test.from, object, test.want, object)
+		})
+	}
+
+	t.Run("to a label", func(t *testing.T) {
+		c := converterOf(t, between(t, "a: "+either, "", "{move: {from: .a, to: '"+label+"'}}"))
+		got := convert(t, c, widget("v1", `"a":"http"`), "v2")
+		if want := `"labels":{"l":"http"}`; !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s in it", got, want)
+		}
+		there := convert(t, c, widget("v1", `"a":80`), "v2")
+		if back := convert(t, c, there, "v1"); strings.Contains(there, `"l":80`) || !sameJSON(t, widget("v1", `"a":80`), back) {
+			t.Errorf("%s comes back as %s", there, back)
+		}
+	})
+
+	t.Run("an edit wins", func(t *testing.T) {
+		c := converterOf(t, between(t, "a: "+integer, "b: "+either, "{move: {from: .a, to: .b}}"))
+		there := convert(t, c, widget("v2", `"b":"http"`), "v1")
+		edited := strings.TrimSuffix(there, "}") + `,"a":81}`
+		if back := convert(t, c, edited, "v2"); back != widget("v2", `"b":81`) {
+			t.Errorf("back: %s", back)
+		}
+	})
+}
+
+// TestOneOfTwoDoesNotFit has two values that a rule converts together, and a schema that no longer allows one
+// of them: a later schema may allow both again, unless a client edits what they convert to.
+func TestOneOfTwoDoesNotFit(t *testing.T) {
+	between := func(a string) *conversion.Converter {
+		return converterOf(t, between(t, "a: {type: "+a+"}, b: {type: integer}", "c: {type: integer}",
+			`{cel: {from: {a: .a, b: .b}, to: {c: .c}, forward: {c: "has(self.a) ? 0 : 80"}, backward: {a: optional.none(), b: "self.c == 0 ? 1 : 2"}}}`))
+	}
+	former, current := between("string"), between("integer")
+	const object, both = `"a":"x","b":90`, `v1 {"/a":"x","@/a":["/c"],"/b":90,"@/b":["/c"]}`
+	there := convert(t, former, named("v1", "", object), "v2")
+	if want := named("v2", both, `"c":0`); !sameJSON(t, want, there) {
+		t.Fatalf("at v2: %s, want %s", there, want)
+	}
+	if got := convert(t, current, there, "v1"); !strings.Contains(got, `"b":1}`) || !strings.Contains(got, strings.Trim(conversion.Quoted(`"fields":{"/a":"x","/b":90}`), `"`)) {
+		t.Errorf("by the current schema: %s", got)
+	}
+	wantConverted(t, former, there, "v1", named("v1", "", object))
+	edited := strings.Replace(there, `"c":0`, `"c":7`, 1)
+	if got := convert(t, current, edited, "v1"); strings.Contains(got, "90") || !strings.Contains(got, `"b":2`) {
+		t.Errorf("edited: %s", got)
+	}
+}
+
+// TestElementThatDoesNotFit has a preserved element from which a rule dropped what the schema requires: it stays
+// preserved, unless a client edits what became of it.
+func TestElementThatDoesNotFit(t *testing.T) {
+	const list = "l: {type: array, items: {type: object, properties: {b: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, x: {type: integer}"
+	c := converterOf(t, between(t, list+"}}}}}}", list+", own: {type: string}}}}}}}", `{drop: {to: ".l[*].b[*].name"}}`))
+	there := convert(t, c, named("v2", "", `"l":[{"b":[{"name":"n","x":1,"own":"o"}]}]`), "v1")
+	const preserved = `\"own\":\"o\"`
+	if back := convert(t, c, there, "v2"); !strings.Contains(back, preserved) || !strings.Contains(back, `"l":[{"b":[{"x":1}]}]`) {
+		t.Errorf("got %s", back)
+	}
+	if back := convert(t, c, strings.Replace(there, `"x":1}]}]`, `"x":2}]}]`, 1), "v2"); strings.Contains(back, "own") {
+		t.Errorf("edited: got %s", back)
+	}
+}
+
+func TestMoveWiderIsPartlyPreserved(t *testing.T) {
+	for rule, want := range map[string][2]bool{
+		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},
+		"a: {type: number}/b: {type: integer}":                     {true, false},
+		"a: {type: integer}/b: {type: integer}":                    {false, false},
+	} {
+		a, b, _ := strings.Cut(rule, "/")
+		for _, leaf := range between(t, a, b, "{move: {from: .a, to: .b}}").Leaves {
+			if wanted := want[map[string]int{"v1": 0, "v2": 1}[leaf.Version]]; leaf.PartlyPreserved != wanted || leaf.Owner != compile.OwnerExact {
+				t.Errorf("%s: %s is %s, odd: %t; want %s, odd: %t", rule, leaf, leaf.Owner, leaf.PartlyPreserved, compile.OwnerExact, wanted)
+			}
+		}
+	}
+}
+
+// TestMoveWiderHasACanary checks that probes detect a pod which cannot move such a value.
+func TestMoveWiderHasACanary(t *testing.T) {
+	for _, sides := range [][2]string{{"{type: integer}", "{x-kubernetes-int-or-string: true}"}, {"{x-kubernetes-int-or-string: true}", "{type: string}"}} {
+		c := converterOf(t, between(t, "a: "+sides[0], "b: "+sides[1], "{move: {from: .a, to: .b}}"))
+		for version, field := range map[string]string{"v1": "b", "v2": "a"} {
+			if got := canaryAt(t, c, version, other(version)); got[field] == nil {
+				t.Errorf("%v: the canary of %s has no %s at %s: %s", sides, version, field, other(version), got)
+			}
+		}
+	}
+}
+
+// TestMoveHasAValidCanary: a value that its own schema does not allow would be lost at a third version, which only
+// preserves it.
+func TestMoveHasAValidCanary(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: boolean}", "b: {type: boolean}", "{move: {from: .a, to: .b}}"))
+	for version, field := range map[string]string{"v1": "b", "v2": "a"} {
+		if got := string(canaryAt(t, c, version, other(version))[field]); got != "true" && got != "false" {
+			t.Errorf("%s of the canary of %s is %s at %s, and no boolean", field, version, got, other(version))
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generate
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestObjectsFit checks that the API server would not change the objects before it converts them.
+func TestObjectsFit(t *testing.T) {
+	for seed := range uint64(400) {
+		c := Choose(seed%200|seed/200*Nested, nil)
+		spoke, hub := c.Schemas()
+		for _, props := range []*props{spoke, hub} {
+			s := kindtest.Structural(t, props)
+			if errs := schema.ValidateStructural(nil, s); len(errs) > 0 {
+				t.Fatalf("seed %d: %v", seed, errs)
+			}
+			g := Objects{Choices: c}
+			object := g.Object(s, "example.com/v1", "Widget")
+			if errs := listtype.ValidateListSetsAndMaps(nil, s, object); len(errs) > 0 {
+				t.Errorf("seed %d: %v in %s", seed, errs, Plain(object))
+			}
+			pruned := expect.JSON(t, Plain(object))
+			pruning.Prune(pruned, s, true)
+			if !reflect.DeepEqual(pruned, expect.JSON(t, Plain(object))) {
+				t.Errorf("seed %d: %s has more than its schema, the API server makes it %s", seed, Plain(object), Plain(pruned))
+			}
+		}
+	}
+}
+
+// TestText checks that unusual notation does not change a value.
+func TestText(t *testing.T) {
+	for seed := range uint64(200) {
+		g := Objects{Choices: Choose(seed, nil)}
+		value := g.Anything(4)
+		if text := string(g.Text(value)); !reflect.DeepEqual(expect.JSON(t, text), value) {
+			t.Errorf("seed %d: %s is not %s", seed, text, Plain(value))
+		}
+	}
+}
+
+// TestChoicesRepeat checks that the same choices give the same input, so that failures can be
+// repeated.
+func TestChoicesRepeat(t *testing.T) {
+	world := func() string {
+		c := Choose(7, []byte("some bytes"))
+		spoke, hub := c.Schemas()
+		rules := c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true })
+		g := Objects{Choices: c}
+		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(kindtest.Structural(t, spoke), "example.com/v1", "Widget")))})
+	}
+	if first := world(); first != world() {
+		t.Errorf("the same choices do not give %s again", first)
+	}
+}
+
+// TestEveryKindOfRule checks that random rules include every kind. A use is other rules.
+func TestEveryKindOfRule(t *testing.T) {
+	var made []string
+	for seed := range uint64(50) {
+		c := Choose(Expressions|Excluding|seed%2*Nested|seed, nil)
+		spoke, hub := c.Schemas()
+		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
+			text, err := json.Marshal(rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, _, _ := strings.Cut(strings.TrimPrefix(string(text), `{"`), `"`)
+			made = append(made, kind)
+		}
+	}
+	slices.Sort(made)
+	var want []string
+	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
+		kind, _, _ := strings.Cut(member.Tag.Get("json"), ",")
+		want = append(want, kind)
+	}
+	slices.Sort(want)
+	want = slices.DeleteFunc(want, func(kind string) bool { return kind == "use" })
+	if got := slices.Compact(made); !slices.Equal(got, want) {
+		t.Errorf("there are rules of the kinds %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+)
+
+// costlyConverter has a rule that compares a text with itself, which has a high cost and takes no
+// time.
+func costlyConverter(t testing.TB) *conversion.Converter {
+	t.Helper()
+	compared := strings.Repeat("self.text == self.text && ", 99) + "true"
+	return converterOf(t, between(t,
+		`l: {type: array, items: {type: object, properties: {text: {type: string}}}}`, `l: {type: array, items: {type: object, properties: {same: {type: boolean}}}}`,
+		`{cel: {from: {text: ".l[*].text"}, to: {same: ".l[*].same"}, forward: {same: "`+compared+`"}, backward: {text: "string(self.same)"}}}`))
+}
+
+// longTexts returns a list of count texts of a length.
+func longTexts(count, length int) string {
+	return repeated(`"l":[`, `{"text":"`+strings.Repeat("a", length)+`"}`, `]`)(count)
+}
+
+// TestExpressionsHaveABudget converts an object with a thousand texts of the length that estimates
+// assume. An object in which each text costs as much as one evaluation may cost fails, always at
+// the same cost.
+func TestExpressionsHaveABudget(t *testing.T) {
+	c := costlyConverter(t)
+	convert(t, c, widget("v1", longTexts(1000, 128)), "v2")
+
+	tooMuch := widget("v1", longTexts(70, 9000))
+	_, err := c.Convert(nil, []byte(tooMuch), "v2")
+	var exceeded *conversion.BudgetError
+	if !errors.As(err, &exceeded) {
+		t.Fatalf("error %v", err)
+	}
+	if exceeded.Field != ".l[*].same" || exceeded.Limit != expression.BudgetLimit || exceeded.Cost <= exceeded.Limit || exceeded.Cost > exceeded.Limit+110_000 {
+		t.Errorf("error %+v", exceeded)
+	}
+	if _, again := c.Convert(nil, []byte(tooMuch), "v2"); again == nil || again.Error() != err.Error() {
+		t.Errorf("now %v, first %v", again, err)
+	}
+	convert(t, c, widget("v1", longTexts(10, 9000)), "v2")
+}
+
+// TestForgedElementsHaveTheSameBudget checks that elements in an annotation, which are converted
+// for comparison, use the budget of the object.
+func TestForgedElementsHaveTheSameBudget(t *testing.T) {
+	c := costlyConverter(t)
+	preserved := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
+	var exceeded *conversion.BudgetError
+	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+preserved, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestStop checks that a conversion calls stop from time to time, but not for a small object.
+func TestStop(t *testing.T) {
+	c := costlyConverter(t)
+	asked := 0
+	stop := func() bool { asked++; return asked == 3 }
+	if _, _, err := c.Answer(nil, []byte(widget("v1", longTexts(10, 20))), "v2", stop); err != nil || asked > 0 {
+		t.Errorf("asked %d times, error %v", asked, err)
+	}
+	out, _, err := c.Answer([]byte("["), []byte(widget("v1", longTexts(5000, 1))), "v2", stop)
+	if !errors.Is(err, conversion.ErrStopped) || asked != 3 || string(out) != "[" {
+		t.Errorf("asked %d times, error %v, output %.20s", asked, err, out)
+	}
+}
+
+// TestWorkHasALimit checks that a very long name is not multiplied by the values below it, and that
+// as many elements as an API server accepts are converted.
+func TestWorkHasALimit(t *testing.T) {
+	const schema = `m: {type: object, additionalProperties: {type: object, properties: {a: {type: string},
+		in: {type: object, additionalProperties: {type: object, properties: {%s: {type: string}}}}}}}`
+	c := converterOf(t, between(t, fmt.Sprintf(schema, "b"), fmt.Sprintf(schema, "c"), ``))
+	fields := func(name string, count int, value string) string {
+		return `"m":{"` + name + `":{"in":` + repeated("{", `"%d":`+value, "}")(count) + `}}`
+	}
+	long := strings.Repeat("k", 300_000)
+	var exceeded *conversion.BudgetError
+	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != conversion.WorkLimit {
+		t.Errorf("leaving: error %.200v", err)
+	}
+	const preserved = `v1 {"/m/k/in/1/b":"x"}`
+	if _, err := c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1"); !errors.As(err, &exceeded) {
+		t.Errorf("coming back: error %.200v", err)
+	}
+	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
+	convert(t, c, annotated("v2", preserved, fields("k", 100_000, `{}`)), "v1")
+}

@@ -1,0 +1,113 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+)
+
+// recordedWorld is a kind with conversions of its objects, from random worlds and from faults that fuzzers found. A
+// second implementation, slow and simple, agreed with each result when it was recorded.
+type recordedWorld struct {
+	Versions    map[string]*apiextensionsv1.JSONSchemaProps `json:"versions"`
+	Rules       *v1alpha1.DeclarativeConverter              `json:"rules"`
+	Conversions []*recordedConversion                       `json:"conversions"`
+}
+
+// recordedConversion converts an object with the preserved data of an earlier result, or that result itself. So the
+// inputs do not depend on how data is preserved.
+type recordedConversion struct {
+	Object    json.RawMessage `json:"object,omitempty"`
+	Preserved *int            `json:"preserved,omitempty"`
+	To        string          `json:"to"`
+	Want      json.RawMessage `json:"want"`
+}
+
+// TestRecorded converts objects of many worlds to the version that they were recorded at, with the same preserved data.
+func TestRecorded(t *testing.T) {
+	file := filepath.Join("testdata", "recorded.json.gz")
+	packed, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var worlds []*recordedWorld
+	if err := json.Unmarshal(text, &worlds); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range worlds {
+		t.Run(fmt.Sprint("world ", i), w.check)
+	}
+	if golden.Update() {
+		if err := os.WriteFile(file, gzipped(t, worlds), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (r *recordedWorld) check(t *testing.T) {
+	crd := kindtest.Widgets(t, nil)
+	for name, schema := range r.Versions {
+		kindtest.AddVersion(crd, name, schema)
+	}
+	w := worldOf(t, crd, r.Rules)
+	defer w.describe(t)
+	var results []string
+	for _, c := range r.Conversions {
+		object := string(c.Object)
+		switch {
+		case c.Preserved != nil && object == "":
+			object = results[*c.Preserved]
+		case c.Preserved != nil:
+			object = w.withAllPreservedOf(t, object, results[*c.Preserved])
+		}
+		got := convert(t, w.converter, object, c.To)
+		results = append(results, got)
+		if golden.Update() {
+			c.Want = json.RawMessage(got)
+		}
+		wantEqual(t, withDecodedAnnotations(t, string(c.Want)), withDecodedAnnotations(t, got), "%s\nat %s", object, c.To)
+	}
+}
+
+// gzipped encodes recorded worlds.
+func gzipped(t *testing.T, worlds []*recordedWorld) []byte {
+	t.Helper()
+	text, err := json.Marshal(worlds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}

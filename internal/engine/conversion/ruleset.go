@@ -1,0 +1,435 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+)
+
+// RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
+const RulesetFormat = 3
+
+// Ruleset is the compiled form of a policy's rules for the versions of one kind. It is small and
+// needs no other schemas: a converter pod mounts it.
+type Ruleset struct {
+	Format int    `json:"format"`
+	CRD    string `json:"crd"`
+	Group  string `json:"group"`
+	Kind   string `json:"kind"`
+	// Namespaced is true if objects have a namespace.
+	Namespaced bool   `json:"namespaced,omitempty"`
+	Hub        string `json:"hub"`
+	// Versions are all versions of the ruleset, sorted.
+	Versions []string `json:"versions"`
+	// DropOverflow drops values that annotations have no room for, instead of failing.
+	DropOverflow bool `json:"dropOverflow,omitempty"`
+	// Truncating allows conversions to omit values that annotations have no room for. Nil makes
+	// them fail instead.
+	Truncating *Truncating `json:"truncating,omitempty"`
+	// RefusesStatus does not restore preserved values below .status: a client that may write the
+	// annotations of an object may not be allowed to write its status.
+	RefusesStatus bool `json:"refusesStatus,omitempty"`
+	// Schemas are the stripped schemas (package shape) by version. A preserved value is only
+	// restored if its field allows it.
+	Schemas map[string]json.RawMessage `json:"schemas,omitempty"`
+	// Spokes are the versions other than the hub, in the order of Versions.
+	Spokes []Spoke `json:"spokes,omitempty"`
+}
+
+// Spoke has the rules between one version and the hub.
+type Spoke struct {
+	Version string `json:"version"`
+	// Renamed are the fields in which rules change single fields, and which have another name in
+	// the hub. All paths of Root have the names of the hub.
+	Renamed []Renamed `json:"renamed,omitempty"`
+	Root    Scope     `json:"root"`
+}
+
+// Scope has the rules for an object, or for each element of a list or map. Paths are relative to
+// it.
+type Scope struct {
+	Moves     []Move     `json:"moves,omitempty"`
+	Exchanges []Exchange `json:"exchanges,omitempty"`
+	Defaults  []Default  `json:"defaults,omitempty"`
+	// DropSpoke and DropHub are the fields that are dropped.
+	DropSpoke []Path `json:"dropSpoke,omitempty"`
+	DropHub   []Path `json:"dropHub,omitempty"`
+	// OnlySpoke and OnlyHub are the fields that the other side lacks.
+	OnlySpoke []LeafField `json:"onlySpoke,omitempty"`
+	OnlyHub   []LeafField `json:"onlyHub,omitempty"`
+	// Shared are objects that both sides have, and that values of rules leave or enter.
+	Shared []Shared `json:"shared,omitempty"`
+	// Collections are the lists and maps whose elements are scopes.
+	Collections []Collection `json:"collections,omitempty"`
+}
+
+// LeafField is a field, with everything below it, that one side lacks.
+type LeafField struct {
+	Path Path `json:"path"`
+	// Anchor is the number of leading segments of Path that lead to an object of both sides.
+	// Without that object the field is not restored.
+	Anchor int `json:"anchor"`
+	// Shell marks an object that is only preserved if it is empty: its fields are preserved by
+	// themselves.
+	Shell bool `json:"shell,omitempty"`
+	// Text marks a label or annotation, which must be a string. Label marks a label, whose text
+	// Kubernetes restricts.
+	Text  bool `json:"text,omitempty"`
+	Label bool `json:"label,omitempty"`
+	// Null marks a field of both sides that is nullable on one side only: on the other, the API
+	// server would prune the null.
+	Null bool `json:"null,omitempty"`
+	// Common marks a field of both sides of which one side allows more: a value without this shape
+	// is one-sided.
+	Common *Common `json:"common,omitempty"`
+	// NullAnchor is true if a null in place of the anchor is a value that a client wrote.
+	// Otherwise it is an object without fields, as server-side apply leaves it.
+	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// Siblings are the other spokes that have the same field, if the hub lacks it: a value that
+	// one of them has preserved is the value of all.
+	Siblings []string `json:"siblings,omitempty"`
+	// Known marks an object of both sides that may have any members on one side only: all members
+	// but these are one-sided.
+	Known []string `json:"known,omitzero"`
+}
+
+// Shared is an object or map of both sides. If the values that rules take out of it are all that
+// it has, it exists for these only, and does not exist on the other side.
+type Shared struct {
+	Path Path `json:"path"`
+	// Spoke and Hub are the paths of these values, relative to the scope.
+	Spoke []Path `json:"spoke,omitempty"`
+	Hub   []Path `json:"hub,omitempty"`
+}
+
+// Collection is a list or map, or an object that a rule moves to another object.
+type Collection struct {
+	// Path is its path on both sides. If a rule moves it to another object, that is its place (place.go),
+	// and Spoke and Hub are its paths.
+	Path  Path `json:"path"`
+	Spoke Path `json:"spoke,omitempty"`
+	Hub   Path `json:"hub,omitempty"`
+	// Map is true for a map, whose elements are identified by their keys.
+	Map bool `json:"map,omitempty"`
+	// Object is true for an object with a place: it is itself the only element.
+	Object bool `json:"object,omitempty"`
+	// Keys are the fields that identify the elements of a list. The elements of a list without
+	// keys are identified by their content.
+	Keys []string `json:"keys,omitempty"`
+	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone. Lists with keys
+	// have none.
+	ExcludeSpoke *Exclusion `json:"excludeSpoke,omitempty"`
+	ExcludeHub   *Exclusion `json:"excludeHub,omitempty"`
+	Scope        Scope      `json:"scope"`
+}
+
+// Move copies a value between two paths.
+type Move struct {
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
+}
+
+// Exchange is a group of fields that are computed from each other, by one of Format, Table,
+// Literals, Wrap, Cast, Index and CEL. Without any of them, both sides have the same value, if both allow it and
+// it has the shape Common.
+type Exchange struct {
+	Spoke []Field `json:"spoke"`
+	Hub   []Field `json:"hub"`
+
+	Format *Format `json:"format,omitempty"`
+	// Table pairs the strings of the spoke with those of the hub.
+	Table [][2]string `json:"table,omitempty"`
+	// Literals pairs JSON values of the spoke with those of the hub, if they are not all strings.
+	Literals [][2]string `json:"literals,omitempty"`
+	// Closed is true if only the values in Literals have an image: both sides have other types.
+	Closed bool   `json:"closed,omitempty"`
+	Wrap   *Wrap  `json:"wrap,omitempty"`
+	Cast   *Cast  `json:"cast,omitempty"`
+	Index  *Index `json:"index,omitempty"`
+	CEL    *CEL   `json:"cel,omitempty"`
+	// Common is the shape of the values that both sides allow, if one side allows more.
+	Common *Common `json:"common,omitempty"`
+}
+
+// Field is a field of an Exchange.
+type Field struct {
+	Path Path `json:"path"`
+	// Anchor is that of LeafField, for a preserved value.
+	Anchor int `json:"anchor,omitempty"`
+	// Text, Label and NullAnchor are those of LeafField.
+	Text       bool `json:"text,omitempty"`
+	Label      bool `json:"label,omitempty"`
+	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// NotNull marks a field that is not nullable, if a field of the other side is.
+	NotNull bool `json:"notNull,omitempty"`
+}
+
+// Format is one string in the spoke, and several fields in the hub, its holes.
+type Format struct {
+	// Texts are the texts before, between and after the holes: one more than holes.
+	Texts []string `json:"texts"`
+	// Integer is true, for each hole, for a field of type integer, and false for type string.
+	Integer []bool `json:"integer"`
+}
+
+// Wrap is a single value on one side, and a list on the other. With Field, it is a list or map of
+// values on one side, and of objects with the value in this field on the other.
+type Wrap struct {
+	// Hub is true if the hub has the list, or the objects.
+	Hub   bool   `json:"hub,omitempty"`
+	Field string `json:"field,omitempty"`
+}
+
+// Cast is a number, boolean, list or object on one side, and a string on the other: a decimal integer,
+// if no other form is set.
+type Cast struct {
+	// Hub is true if the hub has the string.
+	Hub bool `json:"hub,omitempty"`
+	// Seconds and Milliseconds are true for a duration, which the number counts in these.
+	Seconds      bool `json:"seconds,omitempty"`
+	Milliseconds bool `json:"milliseconds,omitempty"`
+	// Number is true for a number that may have a fraction.
+	Number bool `json:"number,omitempty"`
+	// Quantity is the unit of a quantity, one of Units.
+	Quantity string `json:"quantity,omitempty"`
+	Boolean  bool   `json:"boolean,omitempty"`
+	// Timestamp is true for a time, in seconds since 1970.
+	Timestamp bool `json:"timestamp,omitempty"`
+	// Separator is between the strings of a list.
+	Separator string `json:"separator,omitempty"`
+	// Document is the format of a text that has an object or a list, one of document.Formats. List is true
+	// if the schema allows only lists.
+	Document string `json:"document,omitempty"`
+	List     bool   `json:"list,omitempty"`
+}
+
+// Index is a list of objects on one side, and a map on the other.
+type Index struct {
+	// Hub is true if the hub has the list.
+	Hub bool `json:"hub,omitempty"`
+	// Key is the field of the list's objects that is the key of the map.
+	Key string `json:"key"`
+	// Integer is true if the key is of type integer, and false for type string.
+	Integer bool `json:"integer,omitempty"`
+	// Value is the field of the list's objects that is the value in the map. Without it, the value
+	// is the object without its key.
+	Value string `json:"value,omitempty"`
+}
+
+// CEL has an expression for each field.
+type CEL struct {
+	// Spoke and Hub are parallel to those of the Exchange.
+	Spoke []CELField `json:"spoke"`
+	Hub   []CELField `json:"hub"`
+	// Bounds are the largest values that expressions read.
+	Bounds expression.Bounds `json:"bounds,omitzero"`
+	// WhenMissing evaluates expressions also if all fields that they can read are missing.
+	WhenMissing bool `json:"whenMissing,omitempty"`
+}
+
+// CELField is a field of expressions, with the expression that computes it.
+type CELField struct {
+	// Name is its name in expressions: self.name.
+	Name string `json:"name"`
+	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
+	Schema json.RawMessage `json:"schema"`
+	// Expression computes it from the fields of the other side.
+	Expression string `json:"expression"`
+}
+
+// Default is a field that one side lacks, with its default value there.
+type Default struct {
+	Path Path `json:"path"`
+	// Hub is true for a field of the hub.
+	Hub   bool            `json:"hub,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"`
+	// From is the metadata that has the value, name or namespace, if there is no Value.
+	From string `json:"from,omitempty"`
+	// Anchor is that of LeafField: without that object, no default is filled in.
+	Anchor int `json:"anchor,omitempty"`
+	// NullAnchor is that of LeafField.
+	NullAnchor bool `json:"nullAnchor,omitempty"`
+}
+
+// DefaultSources are the values of Default.From.
+var DefaultSources = []string{"name", "namespace"}
+
+// Marshal returns the JSON form of the ruleset. Equal rulesets give equal bytes.
+func (p *Ruleset) Marshal() ([]byte, error) { return json.Marshal(p) }
+
+// Hash returns the hash of the ruleset: 16 hexadecimal characters.
+func (p *Ruleset) Hash() string {
+	text, err := p.Marshal()
+	if err != nil {
+		return "" // cannot happen: everything in a ruleset has a JSON form
+	}
+	return HashOf(text)
+}
+
+// HashOf returns the hash of a ruleset in the form of Marshal. It does not depend on the version
+// of the program, which could write the ruleset differently.
+func HashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Load reads a ruleset that Marshal wrote. It fails for an unknown format, and for rules that a
+// converter could not follow.
+func Load(data []byte) (*Ruleset, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	ruleset := &Ruleset{}
+	if err := decoder.Decode(ruleset); err != nil {
+		return nil, fmt.Errorf("the ruleset is not readable: %w", err)
+	}
+	switch {
+	case ruleset.Format != RulesetFormat:
+		return nil, fmt.Errorf("the ruleset has format %d, this version of conversion-operator reads %d", ruleset.Format, RulesetFormat)
+	case ruleset.Group == "" || ruleset.Kind == "" || len(ruleset.Versions) == 0:
+		return nil, errors.New("the ruleset names no group, kind or version")
+	case len(ruleset.Spokes) > 0 && !slices.Contains(ruleset.Versions, ruleset.Hub):
+		return nil, fmt.Errorf("the ruleset is not readable: its hub %q is not one of its versions", ruleset.Hub)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the ruleset is not readable: there is something behind it")
+	}
+	for i := range ruleset.Spokes {
+		if !ruleset.Spokes[i].Root.sound() || !soundNames(ruleset.Spokes[i].Renamed) {
+			return nil, fmt.Errorf("the ruleset is not readable: its rules for version %s are damaged", ruleset.Spokes[i].Version)
+		}
+	}
+	return ruleset, nil
+}
+
+// sound reports whether a converter can follow the rules: a ruleset is a file, which may be
+// truncated or edited.
+func (s *Scope) sound() bool {
+	for _, move := range s.Moves {
+		if len(move.Spoke) == 0 || len(move.Hub) == 0 {
+			return false
+		}
+	}
+	for i := range s.Exchanges {
+		if !s.Exchanges[i].sound() {
+			return false
+		}
+	}
+	for _, path := range slices.Concat(s.DropSpoke, s.DropHub) {
+		if len(path) == 0 {
+			return false
+		}
+	}
+	for _, d := range s.Defaults {
+		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || (len(d.Value) == 0) == (d.From == "") || d.From != "" && !slices.Contains(DefaultSources, d.From) {
+			return false
+		}
+	}
+	for _, leaf := range slices.Concat(s.OnlySpoke, s.OnlyHub) {
+		if len(leaf.Path) == 0 && leaf.Known == nil || !leaf.Path.reaches(leaf.Anchor) {
+			return false
+		}
+	}
+	if !s.soundPlaces() {
+		return false
+	}
+	for i := range s.Collections {
+		if !s.Collections[i].sound() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Path) == 0 })
+}
+
+func (c *Collection) sound() bool {
+	for _, x := range []*Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
+		if x != nil && (len(x.Without) == 0 || c.Map || c.Object || len(c.Keys) > 0) {
+			return false
+		}
+	}
+	return c.Scope.sound()
+}
+
+func (e *Exchange) sound() bool {
+	for _, field := range slices.Concat(e.Spoke, e.Hub) {
+		if len(field.Path) == 0 || !field.Path.reaches(field.Anchor) {
+			return false
+		}
+	}
+	spoke, hub := len(e.Spoke), len(e.Hub)
+	switch {
+	case e.Format != nil:
+		return spoke == 1 && hub > 0 && len(e.Format.Integer) == hub && len(e.Format.Texts) == hub+1
+	case e.CEL != nil:
+		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
+	case e.Cast != nil && e.Cast.Quantity != "" && !slices.Contains(Units, e.Cast.Quantity):
+		return false
+	case e.Cast != nil && e.Cast.Document != "" && !document.Known(e.Cast.Document):
+		return false
+	}
+	for _, pair := range e.Literals {
+		if !json.Valid([]byte(pair[0])) || !json.Valid([]byte(pair[1])) {
+			return false
+		}
+	}
+	return spoke == 1 && hub == 1
+}
+
+// reaches reports whether a path has at least this number of segments.
+func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
+
+// Pairs returns the ordered pairs of versions that the ruleset converts.
+func (p *Ruleset) Pairs() [][2]string {
+	var pairs [][2]string
+	for _, from := range p.Versions {
+		for _, to := range p.Versions {
+			if from != to {
+				pairs = append(pairs, [2]string{from, to})
+			}
+		}
+	}
+	return pairs
+}
+
+func (p *Ruleset) spoke(version string) *Spoke {
+	i := slices.IndexFunc(p.Spokes, func(spoke Spoke) bool { return spoke.Version == version })
+	if i < 0 {
+		return nil
+	}
+	return &p.Spokes[i]
+}
+
+// Identity reports whether a conversion changes nothing but the version: the versions have the
+// same fields, and no rule changes one. Then strategy None gives the same result. It ignores
+// values that previous rulesets have preserved; strategy None leaves those in their annotation.
+func (p *Ruleset) Identity() bool {
+	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return len(spoke.Renamed) > 0 || !spoke.Root.identity() })
+}
+
+func (s Scope) identity() bool {
+	touched := len(s.Moves) + len(s.Exchanges) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
+		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
+	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
+		return c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
+	})
+}
+
+// Accepted reports whether a field, or one above it, is among the accepted losses of a policy
+// without a converter: spec.converter.none.acceptedLosses.
+func Accepted(losses []string, path string) bool {
+	return slices.ContainsFunc(losses, func(loss string) bool {
+		rest, found := strings.CutPrefix(path, loss)
+		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}

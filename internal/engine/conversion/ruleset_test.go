@@ -1,0 +1,159 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+)
+
+// TestIdentity checks that a ruleset is the identity only if it changes no object.
+func TestIdentity(t *testing.T) {
+	const x = "x: {type: string}"
+	cases := map[string]struct {
+		v1, v2, rules string
+		want          bool
+	}{
+		"the same":                       {x, x, "", true},
+		"the same, told differently":     {x, "x: {type: string, description: what it is, maxLength: 3}", "", true},
+		"the same, in elements":          {"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "", true},
+		"a field more":                   {x, x + ", y: {type: string}", "", false},
+		"a field less":                   {x + ", y: {type: string}", x, "", false},
+		"another type":                   {x, "x: {type: integer}", "", false},
+		"a field more, in elements":      {"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {x: {type: string}, y: {type: string}}}}", "", false},
+		"anything on one side":           {"x: {type: object}", "x: {type: object, x-kubernetes-preserve-unknown-fields: true}", "", false},
+		"null on one side":               {x, "x: {type: string, nullable: true}", "", false},
+		"a rule between the same fields": {x, x, `{values: {from: .x, to: .x, table: [{from: a, to: b}]}}`, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			result := between(t, c.v1, c.v2, c.rules)
+			if result.Ruleset == nil {
+				t.Fatalf("the rules are refused: %v", result.Errors)
+			}
+			if got := result.Ruleset.Identity(); got != c.want {
+				t.Errorf("identity: %t, want %t: %+v", got, c.want, result.Ruleset.Spokes)
+			}
+		})
+	}
+}
+
+// FuzzRulesetLoad loads arbitrary bytes as a ruleset, and converts by it.
+func FuzzRulesetLoad(f *testing.F) {
+	text, err := compile.Compile(richWorld(f)).Ruleset.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"format":3,"group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"moves":[{"spoke":[],"hub":["a"]}]}}]}`))
+	f.Add([]byte(`{"format":3} {}`))
+	f.Add([]byte(namedRuleset(`{"spoke":["a","[*]","b"],"hub":["c","[*]","d"],"inElement":true},{"spoke":["a","[*]","d"],"hub":["c","[*]","b"]},{"spoke":["a"],"hub":["c"]},{"spoke":["c"],"hub":["a"]}`)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ruleset, err := conversion.Load(text)
+		if err != nil {
+			return
+		}
+		if again, err := conversion.Load(must(ruleset.Marshal())); err != nil || again.Hash() != ruleset.Hash() {
+			t.Fatalf("the ruleset %s is not loaded again: %v", text, err)
+		}
+		converter, err := conversion.NewConverter(ruleset)
+		if err != nil {
+			return
+		}
+		for _, pair := range ruleset.Pairs() {
+			if _, err := converter.Convert(nil, converter.Canary(pair[0], pair[1]), pair[1]); err != nil {
+				continue
+			}
+		}
+	})
+}
+
+// namedRuleset returns a ruleset with these renamed fields.
+func namedRuleset(renamed string) string {
+	return `{"format":3,"crd":"widgets.example.com","group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","renamed":[` + renamed + `],"root":{}}]}`
+}
+
+// TestLoadNames checks that a converter follows names only if they can be exchanged back.
+func TestLoadNames(t *testing.T) {
+	const exchanged = `{"spoke":["a"],"hub":["c"]},{"spoke":["c"],"hub":["a"]}`
+	for renamed, want := range map[string]bool{
+		"":        true,
+		exchanged: true,
+		exchanged + `,{"spoke":["a","[*]","x"],"hub":["c","[*]","z"]},{"spoke":["a","[*]","z"],"hub":["c","[*]","x"]}`: true,
+		exchanged + `,{"spoke":["a","[*]","x"],"hub":["b","[*]","z"]},{"spoke":["a","[*]","z"],"hub":["b","[*]","x"]}`: false,
+		`{"spoke":["a"],"hub":["c"]}`:                                                     false,
+		exchanged + `,{"spoke":["b"],"hub":["c"]}`:                                        false,
+		`{"spoke":[],"hub":[]}`:                                                           false,
+		`{"spoke":["a","b"],"hub":["c"]}`:                                                 false,
+		`{"spoke":["a","[*]"],"hub":["a","b"]}`:                                           false,
+		`{"spoke":["kind"],"hub":["apiVersion"]},{"spoke":["apiVersion"],"hub":["kind"]}`: false,
+	} {
+		if _, err := conversion.Load([]byte(namedRuleset(renamed))); (err == nil) != want {
+			t.Errorf("%s: %v, want sound: %t", renamed, err, want)
+		}
+	}
+}
+
+func must(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// FuzzIdentity checks that a field without a rule keeps its bytes there and back, in the object and
+// in elements, next to fields that change.
+func FuzzIdentity(f *testing.F) {
+	const fields = "x: {type: string}, same: {x-kubernetes-preserve-unknown-fields: true}"
+	const elements = "{type: object, properties: {" + fields + ", FIELD: {type: string}}}"
+	const schema = fields + `, FIELD: {type: string}, o: {type: object, properties: {` + fields + `, FIELD: {type: string}}},
+		l: {type: array, items: ` + elements + `}, m: {type: object, additionalProperties: ` + elements + `},
+		k: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [x], items: ` + elements + "}"
+	v1 := strings.NewReplacer("\t", " ", "FIELD", "old").Replace(schema)
+	v2 := strings.NewReplacer("\t", " ", "FIELD", "new").Replace(schema)
+	c := converterOf(f, between(f, v1, v2, `{move: {from: .old, to: .new}}, {move: {from: ".l[*].old", to: ".l[*].new"}}`))
+	for seed := range uint64(16) {
+		f.Add(seed, []byte{})
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
+		g := generate.Objects{Choices: generate.Choose(seed, choices)}
+		same := func(name string) string {
+			return `{"x":"` + name + `","` + generate.One(g.Choices, "old", "other") + `":"1", "same" :` + string(g.Text(g.Anything(3))) + "}"
+		}
+		object := widget("v1", `"l":[`+same("1")+`, `+same("2")+`], "k":[`+same("1")+`,`+same("2")+`], "m":{"a\/":`+same("3")+`},"o":`+same("4"))
+		there := convert(t, c, object, "v2")
+		if want, got := sameFields(t, object), sameFields(t, there); !slices.Equal(want, got) {
+			t.Fatalf("%s\nis\n%s\nwant %q\ngot  %q", object, there, want, got)
+		}
+		back := convert(t, c, there, "v1")
+		if want, got := sameFields(t, object), sameFields(t, back); !slices.Equal(want, got) {
+			t.Fatalf("%s\ncame back as\n%s\nwant %q\ngot  %q", object, back, want, got)
+		}
+	})
+}
+
+// sameFields returns the bytes of the fields named same.
+func sameFields(t *testing.T, object string) []string {
+	t.Helper()
+	type element struct{ Same json.RawMessage }
+	var fields struct {
+		O    element
+		L, K []element
+		M    map[string]element
+	}
+	if err := json.Unmarshal([]byte(object), &fields); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, element := range slices.Concat(fields.L, fields.K, []element{fields.M["a/"], fields.O}) {
+		all = append(all, string(element.Same))
+	}
+	return all
+}

@@ -1,0 +1,68 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shape_test
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+)
+
+func TestWalk(t *testing.T) {
+	s := read(t, schemaOf(t, `{type: object, properties: {
+		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}}}},
+		labels: {type: object, additionalProperties: {type: string}},
+		free: {x-kubernetes-preserve-unknown-fields: true, type: array, items: {type: object, properties: {a: {type: integer}}}},
+		open: {type: object, additionalProperties: true},
+		embedded: {type: object, x-kubernetes-embedded-resource: true, properties: {metadata: {type: object}, spec: {type: object}}},
+		size: {type: integer}}}`))
+	if !s.IsObject() || s.IsMap() || s.IsList() || s.IsNullable() {
+		t.Error("the root is an object with fields")
+	}
+	if s.Field("none") != nil || s.Field("size").Field("a") != nil || s.Field("size").Items() != nil {
+		t.Error("what the API server prunes has a schema")
+	}
+	if ports := s.Field("ports"); !ports.IsList() || !slices.Equal(ports.Keys(), []string{"name"}) || ports.Items().Field("name") == nil {
+		t.Error("ports is a list with the key name")
+	}
+	if labels := s.Field("labels"); !labels.IsMap() || labels.Field("any").Fits([]byte(`1`)) == nil || labels.Keys() != nil {
+		t.Error("labels is a map of strings")
+	}
+	element := s.Field("free").Items()
+	if element.Field("z").Fits([]byte(`{"y":null}`)) != nil || element.Field("a").Fits([]byte(`"a"`)) == nil {
+		t.Error("the elements of a list that preserves hold anything, but what they declare is of its type")
+	}
+	if open := s.Field("open").Field("x"); open.Fits([]byte(`[null,1,{}]`)) != nil || open.Fits([]byte(`{"a":1}`)) == nil || open.Field("a") != nil {
+		t.Error("the API server prunes objects under additionalProperties: true")
+	}
+	if meta := s.Field("embedded").Field("metadata"); meta.Fits([]byte(`{"labels":{"a":"b"}}`)) != nil || meta.Field("labels") == nil || meta.Fits([]byte(`{"labels":1}`)) == nil {
+		t.Error("the metadata of an embedded object holds what metadata does")
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for _, text := range []string{``, `null`, `[]`, `{"t":"x"}`, `{"t":"s"`, `{"new":1}`, `{"p":{"a":null}}`, `{"all":[null]}`, `{} {}`} {
+		if _, err := shape.Read(json.RawMessage(text)); err == nil {
+			t.Errorf("%s was read", text)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	s := read(t, schemaOf(t, `{type: array, items: {type: object, required: [a], properties: {a: {type: object, default: {b: x}, properties: {b: {type: string, default: q, pattern: '^.$'}}}}, oneOf: [{required: [a]}]}}`))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				if err := s.Fits([]byte(`[{},{"a":{}},{"a":{"b":"z"}}]`)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,145 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preserved
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Split returns the segments of a JSON pointer, with unescaped names.
+func Split(pointer string) []string {
+	segments := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i := range segments {
+		segments[i] = pointerNames.Replace(segments[i])
+	}
+	return segments
+}
+
+func isIndex(segment string) bool { return strings.Trim(segment, "0123456789") == "" }
+
+// isSelector reports whether a segment names an element by its keys: [name="http"].
+func isSelector(segment string) bool {
+	return strings.HasPrefix(segment, "[") && strings.HasSuffix(segment, "]")
+}
+
+// Path writes a pointer as a path of a policy, in which [*] stands for every element.
+func Path(pointer string) string {
+	return write(pointer, func(string) string { return conversion.Each })
+}
+
+// ExactPath writes a pointer as a path that names each element by its index or keys.
+func ExactPath(pointer string) string {
+	return write(pointer, func(segment string) string { return "[" + strings.Trim(segment, "[]") + "]" })
+}
+
+func write(pointer string, element func(segment string) string) string {
+	var path strings.Builder
+	for _, segment := range Split(pointer) {
+		if isIndex(segment) || isSelector(segment) {
+			path.WriteString(element(segment))
+		} else {
+			path.WriteString(conversion.Path{segment}.String())
+		}
+	}
+	return path.String()
+}
+
+// Find returns the value at a path, and whether there is one. Segments are names, and
+// indexes or keys of elements.
+func Find(value any, path []string) (found any, ok bool) {
+	for _, segment := range path {
+		switch node := value.(type) {
+		case map[string]any:
+			if value, ok = node[segment]; !ok {
+				return nil, false
+			}
+		case []any:
+			index := indexOf(node, segment)
+			if index < 0 {
+				return nil, false
+			}
+			value = node[index]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// indexOf returns the index of the element that a segment names, -1 if there is none.
+func indexOf(list []any, segment string) int {
+	if index, err := strconv.Atoi(strings.Trim(segment, "[]")); err == nil {
+		if index < 0 || index >= len(list) {
+			return -1
+		}
+		return index
+	}
+	if !isSelector(segment) {
+		return -1
+	}
+	keys := keysIn(segment)
+	for i, element := range list {
+		if hasKeys(element, keys) {
+			return i
+		}
+	}
+	return -1
+}
+
+func hasKeys(element any, keys map[string]any) bool {
+	object, ok := element.(map[string]any)
+	for name, value := range keys {
+		if !ok || object[name] != value {
+			return false
+		}
+	}
+	return ok && len(keys) > 0
+}
+
+// keysIn reads the keys in [name="http",port=80]. It returns nil if they are malformed.
+func keysIn(selector string) map[string]any {
+	rest, keys := selector[1:len(selector)-1], map[string]any{}
+	for rest != "" {
+		name, after, found := strings.Cut(rest, "=")
+		decoder := json.NewDecoder(strings.NewReader(after))
+		decoder.UseNumber()
+		var value any
+		if !found || decoder.Decode(&value) != nil || isContainer(value) {
+			return nil
+		}
+		keys[name] = value
+		rest = strings.TrimPrefix(after[decoder.InputOffset():], ",")
+	}
+	return keys
+}
+
+// Decode reads JSON, and keeps the text of numbers.
+func Decode(text []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// Encode writes a value that Decode has read, without escapes for HTML.
+func Encode(value any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // every decoded value can be encoded
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// valueOf decodes the value of an entry: nil if it is not JSON.
+func valueOf(e conversion.Entry) any {
+	value, _ := Decode(e.Value)
+	return value
+}

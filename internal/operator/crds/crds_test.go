@@ -1,0 +1,278 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func crontabs() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com",
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "crontabs"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+				{Name: "v1", Served: true, Storage: true}, {Name: "v1beta1", Served: true}, {Name: "v1alpha1"},
+			},
+		},
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{
+			StoredVersions: []string{"v1beta1", "v1"},
+			Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
+				{Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse},
+			},
+		},
+	}
+}
+
+func TestVersions(t *testing.T) {
+	crd := crontabs()
+	if got := StorageVersion(crd); got != "v1" {
+		t.Errorf("storage version %q, want v1", got)
+	}
+	if diff := cmp.Diff([]string{"v1", "v1beta1"}, ServedVersions(crd)); diff != "" {
+		t.Error(diff)
+	}
+	for version, want := range map[string]bool{"v1": true, "v1beta1": true, "v1alpha1": false, "v2": false} {
+		if got := Serves(crd, version); got != want {
+			t.Errorf("serves %s: %t, want %t", version, got, want)
+		}
+	}
+	if StoredOnlyIn(crd, "v1") {
+		t.Error("objects may be stored at v1beta1 too")
+	}
+	crd.Status.StoredVersions = []string{"v1"}
+	if !StoredOnlyIn(crd, "v1") {
+		t.Error("objects are stored at v1 only")
+	}
+	if got := Resource(crd, "v1").String(); got != "example.com/v1, Resource=crontabs" {
+		t.Errorf("resource %q", got)
+	}
+}
+
+func TestVersionsInUse(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+		{Name: "v1", Served: true}, {Name: "v2"}, {Name: "v3"}, {Name: "v4", Storage: true}}
+	crd.Status.StoredVersions = []string{"v2", "v4"}
+	if diff := cmp.Diff([]string{"v1", "v2", "v4"}, VersionsInUse(crd)); diff != "" {
+		t.Errorf("versions (-want +got):\n%s", diff)
+	}
+}
+
+func TestStrategy(t *testing.T) {
+	crd := crontabs()
+	if got := Strategy(crd); got != apiextensionsv1.NoneConverter {
+		t.Errorf("without spec.conversion the strategy is %q, want None", got)
+	}
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+	if got := Strategy(crd); got != apiextensionsv1.WebhookConverter {
+		t.Errorf("the strategy is %q, want Webhook", got)
+	}
+}
+
+func TestCondition(t *testing.T) {
+	crd := crontabs()
+	for kind, want := range map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{
+		apiextensionsv1.Established: true, apiextensionsv1.Terminating: false, apiextensionsv1.NamesAccepted: false,
+	} {
+		if got := Condition(crd, kind); got != want {
+			t.Errorf("condition %s is %t, want %t", kind, got, want)
+		}
+	}
+}
+
+func TestInjector(t *testing.T) {
+	cases := map[string]struct {
+		annotations map[string]string
+		want        string
+	}{
+		"none":         {nil, ""},
+		"cert-manager": {map[string]string{"cert-manager.io/inject-ca-from": "a/b"}, "cert-manager.io/inject-ca-from"},
+		"service-ca":   {map[string]string{"service.beta.openshift.io/inject-cabundle": "true"}, "service.beta.openshift.io/inject-cabundle"},
+		"switched off": {map[string]string{"service.beta.openshift.io/inject-cabundle": "false"}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}
+			if got := Injector(crd); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCanaries(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	read(t, `
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: CronTab}
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          spec:
+            type: object
+            properties:
+              text: {type: string}
+              when: {type: string, format: date-time}
+              mode: {type: string, enum: [A, B]}
+              size: {type: integer, default: 7}
+              ratio: {type: number}
+              on: {type: boolean}
+              either: {x-kubernetes-int-or-string: true}
+              list: {type: array, items: {type: object, properties: {count: {type: integer}}}}
+              map: {type: object, additionalProperties: {type: string}}
+              any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
+  - name: v2
+`, crd)
+	const envelope = `apiVersion: example.com/%s
+kind: CronTab
+metadata:
+  name: conversion-canary
+  namespace: conversion-canary
+  uid: 00000000-0000-0000-0000-000000000001
+  labels: {conversion-canary: label}
+  annotations: {conversion-canary: annotation}
+`
+	cases := map[string]struct {
+		got  []byte
+		want string
+	}{
+		"bare":                  {BareCanary(crd, "v1"), fmt.Sprintf(envelope, "v1")},
+		"filled":                {FilledCanary(crd, "v1"), fmt.Sprintf(envelope, "v1") + `spec: {text: "1", when: "2000-01-01T00:00:00Z", mode: A, size: 7, ratio: 1.5, on: true, either: 1, list: [{count: 1}], map: {canary: "1"}, any: {}, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: conversion-canary}}}`},
+		"filled without schema": {FilledCanary(crd, "v2"), fmt.Sprintf(envelope, "v2")},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got, want map[string]any
+			if err := json.Unmarshal(c.got, &got); err != nil {
+				t.Fatal(err)
+			}
+			read(t, c.want, &want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("canary (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCanariesAreBounded for a schema with more than maxSamples fields.
+func TestCanariesAreBounded(t *testing.T) {
+	schema := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	for i := range 2 * maxSamples {
+		schema.Properties[fmt.Sprint("field", i)] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+		{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}}}
+	var got map[string]any
+	if err := json.Unmarshal(FilledCanary(crd, "v1"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != maxSamples+3 { // apiVersion, kind and metadata
+		t.Errorf("the canary has %d fields", len(got))
+	}
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReaderOf(t *testing.T) {
+	for group, want := range map[string]string{
+		"karpenter.sh":                       "Karpenter",
+		"karpenter.k8s.aws":                  "Karpenter",
+		"cluster.x-k8s.io":                   "Cluster API",
+		"infrastructure.cluster.x-k8s.io":    "Cluster API",
+		"crd.projectcalico.org":              "Calico",
+		"templates.gatekeeper.sh":            "Gatekeeper",
+		"acme.cert-manager.io":               "cert-manager",
+		"policy.cert-manager.io":             "approver-policy",
+		"conversion-operator.io":             "conversion-operator",
+		"probe.conversion-operator.io":       "conversion-operator",
+		"my-cluster.x-k8s.io":                "",
+		"example.karpenter.sh":               "",
+		"karpenter.sh.example.com":           "",
+		"gatekeeper.sh":                      "",
+		"trust.cert-manager.io":              "",
+		"my-conversion-operator.io":          "",
+		"conversion-operator.io.example.com": "",
+		"example.com":                        "",
+		"":                                   "",
+	} {
+		got := ""
+		if reader := ReaderOf(group); reader != nil {
+			got = reader.Name
+		}
+		if got != want {
+			t.Errorf("%q is needed by %q, want %q", group, got, want)
+		}
+	}
+}
+
+// TestReaders: each group belongs to one component, and each component has a source.
+func TestReaders(t *testing.T) {
+	seen := map[string]bool{}
+	for _, reader := range Readers {
+		if reader.Name == "" || reader.Need == "" || reader.Source == "" || len(reader.Groups) == 0 {
+			t.Errorf("incomplete: %+v", reader)
+		}
+		for _, group := range reader.Groups {
+			if seen[group] {
+				t.Errorf("%s is there twice", group)
+			}
+			seen[group] = true
+		}
+	}
+}
+
+var (
+	groupsInRow = regexp.MustCompile(`(?m)^\| [^|]+ \| (` + "`" + `[^|]+` + "`" + `) \| [^|]+ \|$`)
+	groupInRow  = regexp.MustCompile("`([^`]+)`")
+)
+
+// TestReadersAreDocumented: users find every group, and no other.
+func TestReadersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", "bootstrap.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known, documented []string
+	for _, reader := range Readers {
+		known = append(known, reader.Groups...)
+	}
+	for _, row := range groupsInRow.FindAllStringSubmatch(string(page), -1) {
+		for _, group := range groupInRow.FindAllStringSubmatch(row[1], -1) {
+			documented = append(documented, group[1])
+		}
+	}
+	slices.Sort(known)
+	slices.Sort(documented)
+	if diff := cmp.Diff(known, documented); diff != "" {
+		t.Errorf("groups (-known +documented):\n%s", diff)
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package converter
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
+)
+
+// externalAgain is the time between two checks of a converter that users run. No event reports
+// its state.
+const externalAgain = 30 * time.Second
+
+// external is the kind of a converter that users run, behind a Service or at a URL.
+type external struct {
+	*Converter
+	at       address
+	versions []v1alpha1.ReviewVersion
+}
+
+// address is the Service or the URL of such a converter.
+type address interface {
+	// client is its client configuration without caBundle.
+	client() *apiextensionsv1.WebhookClientConfig
+	name() string
+	// available is the outcome for a number of ready endpoints.
+	available(ready int32) gate.Outcome
+}
+
+// service is a Service that users run.
+type service struct{ *v1alpha1.ServiceConverter }
+
+func (s service) client() *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+		Namespace: s.Namespace, Name: s.Name, Path: new(string(s.Path)), Port: new(s.Port)}}
+}
+
+func (s service) name() string { return fmt.Sprintf("Service %s/%s", s.Namespace, s.Name) }
+
+func (s service) available(ready int32) gate.Outcome {
+	return gate.Passed(v1alpha1.ReasonExternal, fmt.Sprintf("%s has %d ready endpoints", s.name(), ready))
+}
+
+// url is an address outside the cluster.
+type url string
+
+func (u url) client() *apiextensionsv1.WebhookClientConfig {
+	return &apiextensionsv1.WebhookClientConfig{URL: new(string(u))}
+}
+
+func (u url) name() string { return string(u) }
+
+func (u url) available(int32) gate.Outcome {
+	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: the next gate verifies it")
+}
+
+func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
+func (e external) prepare() {}
+
+func (e external) client() (*apiextensionsv1.WebhookClientConfig, []string) {
+	return e.at.client(), reviewVersions(e.versions)
+}
+
+func (e external) endpoints() []observed.Pod { return e.External.Endpoints }
+
+func (external) serves(observed.Pod) bool { return true }
+
+func (e external) answered(endpoints int) string {
+	return fmt.Sprintf("%s answered over TLS at %d endpoints", e.at.name(), endpoints)
+}
+
+func (external) howToReplace() (hint string, evicts bool) {
+	return "its owner must fix or remove it", false
+}
+
+func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name + " of " + e.at.name() }
+
+func (e external) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
+
+func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.at.name(), nil) }
+
+// available passes if there is an endpoint to call.
+func (e external) available() gate.Outcome {
+	e.work.Add(e.DropUnused())
+	e.work.Recheck(externalAgain)
+	var ready int32
+	for _, endpoint := range e.External.Endpoints {
+		if endpoint.Ready {
+			ready++
+		}
+	}
+	e.reportPods(int32(len(e.External.Endpoints)), ready) //nolint:gosec // a Service has not that many endpoints
+	switch {
+	case e.External.Reason != "":
+		e.work.Recheck(observed.ProbeAgain)
+		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
+	case ready == 0:
+		e.work.Recheck(observed.ProbeAgain)
+		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
+	}
+	return e.at.available(ready)
+}
+
+func reviewVersions(versions []v1alpha1.ReviewVersion) []string {
+	reviews := make([]string, 0, len(versions))
+	for _, version := range versions {
+		reviews = append(reviews, string(version))
+	}
+	return reviews
+}
+
+// identityOf is the identity of a converter that users run, the hash of its address. Defaults
+// of the API server do not change it.
+func identityOf(client *apiextensionsv1.WebhookClientConfig) string {
+	var where any = ptr.Deref(client.URL, "")
+	if service := client.Service; service != nil {
+		where = []any{service.Namespace, service.Name, ptr.Deref(service.Path, ""), ptr.Deref(service.Port, workload.ServicePort)}
+	}
+	text, _ := json.Marshal(where) // cannot fail, of strings and a number
+	return names.Hash(string(text))[:identityLength]
+}

@@ -1,0 +1,406 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+)
+
+func running(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, policyYAML)
+	w.migrating()
+	w.reports(half())
+	return w
+}
+
+// look plans once, so much later, and carries it out.
+func (w *world) look(later time.Duration) plan.Plan {
+	w.observed.Now = w.observed.Now.Add(later)
+	decided := w.plan()
+	w.carryOut(decided)
+	return decided
+}
+
+// TestProgressIsToldNowAndThen: counters alone reach the status every five
+// seconds, what they are about at once, and what is as it was never.
+func TestProgressIsToldNowAndThen(t *testing.T) {
+	w := running(t)
+	w.look(time.Minute)
+	progress := half()
+	progress.Rewritten = 600
+	w.record(progress)
+	if got := w.look(time.Minute).Status.Migration.Progress; got != "610/1000" {
+		t.Errorf("a minute later progress is %s, want 610/1000", got)
+	}
+	told := w.observed.Policy.Status.Migration.ProgressTime.Time
+
+	progress.Rewritten = 700
+	w.record(progress)
+	decided := w.look(2 * time.Second)
+	if got := decided.Status.Migration.Progress; got != "610/1000" {
+		t.Errorf("two seconds later progress is %s, want 610/1000 still", got)
+	}
+	if want := told.Add(5 * time.Second).Sub(w.observed.Now); decided.RecheckAfter > want || decided.RecheckAfter <= 0 {
+		t.Errorf("looks again after %s, want %s", decided.RecheckAfter, want)
+	}
+	if got := w.look(3 * time.Second).Status.Migration.Progress; got != "710/1000" {
+		t.Errorf("five seconds later progress is %s, want 710/1000", got)
+	}
+
+	before := w.observed.Policy.Status
+	if diff := cmp.Diff(before, w.look(time.Minute).Status); diff != "" {
+		t.Errorf("nothing changed but the time, and the status did (-before +after):\n%s", diff)
+	}
+	progress.State = contract.StateVerifying
+	w.record(progress)
+	w.look(0)
+	progress.State = contract.StateAuditing
+	w.record(progress)
+	if got := w.look(0).Status.Migration.Step; got != v1alpha1.MigrationAuditing {
+		t.Errorf("another step is told as %s, want Auditing at once", got)
+	}
+	w.record(whole())
+	if got := w.look(0).Status.Migration.Progress; got != "1000/1000" {
+		t.Errorf("the end is told as %s, want 1000/1000 at once", got)
+	}
+}
+
+// TestStatusOfARecord: all that a record says of a run that goes on is in the status.
+func TestStatusOfARecord(t *testing.T) {
+	w := running(t)
+	start := metav1.NewTime(w.observed.Now.Add(-time.Minute))
+	end := metav1.NewTime(w.observed.Now.Add(time.Hour))
+	predicted := []v1alpha1.MigrationFailure{{Object: "ns/b", Reason: "TooLarge", Message: "big", Command: "wc"}}
+	failures := []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}}
+	refused := []v1alpha1.MigrationFailure{{Object: "ns/c", Version: "v1beta1", Reason: "Invalid", Message: "no"}}
+	w.record(contract.Record{
+		State: contract.StateRunning, BarrierKind: v1alpha1.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
+		Counters: contract.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
+		Verified: 4, RatePerSecond: 0.25, EstimatedCompletion: &end, StartTime: &start, Placed: 3, Unplaced: 1,
+		Predicted: predicted, Failures: failures, Refused: refused,
+	})
+	before := w.observed.Policy.Status.Migration
+	want := before.DeepCopy()
+	want.Step, want.Waiting, want.Barrier = v1alpha1.MigrationRewriting, "patches wait", &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3}
+	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.ByFallback, want.Progress = 10, 3, 2, 1, 1, 1, "7/10"
+	want.Verified, want.RatePerSecond, want.EstimatedCompletion, want.StartTime = 4, 1, &end, &start
+	want.Placed, want.NotPlaced, want.Predicted, want.Failures, want.Refused = 3, 1, predicted, failures, refused
+	got := w.look(time.Minute).Status.Migration
+	want.ProgressTime = got.ProgressTime
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+// TestStatesHaveSteps: the status names what a run does in every state but the last.
+func TestStatesHaveSteps(t *testing.T) {
+	for _, state := range contract.States {
+		w := running(t)
+		record := contract.Record{State: state}
+		w.record(record)
+		if s := w.look(time.Minute).Status.Migration.Step; (s == "") != (state == contract.StateAborted) {
+			t.Errorf("a run in state %s is at step %q", state, s)
+		}
+	}
+}
+
+// TestWhatEndsIsNotGoingOn: a run that has ended has no rate and no step.
+func TestWhatEndsIsNotGoingOn(t *testing.T) {
+	w := running(t)
+	done := whole()
+	done.RatePerSecond, done.Waiting, done.ByFallback = 100, "the API server asks to wait", 3
+	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
+	w.reports(done)
+	got := w.observed.Policy.Status.Migration
+	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.RatePerSecond != 0 || got.Waiting != "" || got.EstimatedCompletion != nil {
+		t.Errorf("the run has ended, and its status says %+v", got)
+	}
+	if got.Verified != 100 || got.ByFallback != 3 || got.Barrier == nil || got.Record == nil {
+		t.Errorf("what it did is lost: %+v", got)
+	}
+}
+
+// starting is a world in which a migration has just begun.
+func starting(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, policyYAML)
+	w.migrating()
+	return w
+}
+
+// startJob has the Job started a while ago.
+func (w *world) startJob(ago time.Duration) *batchv1.JobStatus {
+	status := &w.observed.Runs[0].Job.Status
+	status.StartTime = new(metav1.NewTime(w.observed.Now.Add(-ago)))
+	return status
+}
+
+// startChanges: the condition of a run whose pod does not start has a reason of its own, the cause, and
+// what to do.
+var startChanges = changes{
+	"no node takes it": func(w *world) {
+		w.observed.Runs[0].Trouble = observed.PodTrouble{Cause: observed.PodUnschedulable, Message: "it cannot be scheduled: no node has room"}
+	},
+	"its image cannot be pulled": func(w *world) {
+		w.observed.Runs[0].Trouble = observed.PodTrouble{Cause: observed.PodWithoutImage, Message: "the image a cannot be pulled"}
+	},
+	"it is refused": func(w *world) {
+		w.startJob(16 * time.Second)
+	},
+	"it is about to be created": func(w *world) {
+		w.startJob(10 * time.Second)
+	},
+	"it starts": func(w *world) {
+		w.startJob(time.Hour).Active = 1
+	},
+	"it failed, and another is about to be created": func(w *world) {
+		w.startJob(time.Hour).Failed = 1
+	},
+}
+
+// runChanges are during a migration. A run must not write while nothing converts. A Job is created again for
+// each change of its pods, except one of their image. A run that must not write says why.
+func runChanges() changes {
+	all := changes{
+		"conversion dropped, the generation not seen yet": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"caBundle changed, the generation not seen yet": func(w *world) {
+			w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
+			w.observed.CRD.Generation--
+		},
+		"a pod answers wrongly": func(w *world) {
+			w.observed.Pods[0].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs"}
+		},
+		"another webhook, no pod": func(w *world) {
+			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
+			w.observed.Pods = nil
+		},
+		"broken rules and a change": func(w *world) {
+			w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x"
+			w.observed.CRD.Generation++
+		},
+		"recreated":                  func(w *world) { w.observed.CRD.UID = "another" },
+		"gone":                       func(w *world) { w.observed.CRD = nil },
+		"never":                      func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
+		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"the policy is suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+		"it is suspended":            func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true },
+		"somebody else migrates":     func(w *world) { w.observed.ForeignMigration = "theirs" },
+		"settings: nothing":          func(*world) {},
+		"settings: resources": func(w *world) {
+			read(w.t, "{requests: {cpu: 1}}", &w.observed.Policy.Spec.Migration.Workload.Resources)
+		},
+		"settings: tolerations": func(w *world) {
+			read(w.t, "[{operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
+		},
+		"settings: concurrency":                 func(w *world) { w.observed.Policy.Spec.Migration.Concurrency = new(int32(7)) },
+		"settings: pull secrets of the manager": func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} },
+		"settings: the image":                   func(w *world) { w.observed.Settings.Image = "conversion-operator:next" },
+		"settings: converter pods": func(w *world) {
+			w.observed.Policy.Spec.Workload.PriorityClassName = "another"
+		},
+		"it stands still": func(w *world) {
+			stuck := half()
+			stuck.Waiting = "the converter does not answer"
+			w.record(stuck)
+			w.pass(time.Minute)
+		},
+	}
+	// Wrong answers would be stored. If there is none, nothing is stored, and the migration tries again.
+	for _, reason := range []string{"CanaryFailed", "UnexpectedAnswer", "WrongRuleset", "Timeout", "ConnectionRefused", "TLSVerificationFailed"} {
+		all["the probe of a pod fails by "+reason] = func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Reason: reason, Message: "no"} }
+	}
+	return all
+}
+
+// TestPreparedAccount: a ServiceAccount that an administrator gave pull secrets to stays after a run.
+func TestPreparedAccount(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		w := newWorld(t, policyYAML)
+		w.migrating()
+		w.observed.KeepAccount = keep
+		w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
+		withdrawn := slices.IndexFunc(w.plan().Steps, func(s step.Step) bool {
+			rights, is := s.(step.DeleteRights)
+			return is && rights.OfRuns && rights.KeepAccount == keep
+		})
+		if withdrawn < 0 {
+			t.Errorf("the account stays: not %t", keep)
+		}
+	}
+}
+
+// TestSettingsOfRuns: each setting reaches the Job, and none is said that is not asked for.
+func TestSettingsOfRuns(t *testing.T) {
+	cases := map[string]struct {
+		settings v1alpha1.Migration
+		want     contract.Spec
+	}{
+		"none": {v1alpha1.Migration{}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationGentle}},
+		"all": {v1alpha1.Migration{
+			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
+			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus},
+		}, contract.Spec{Concurrency: 3, Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull, MaxWritesPerSecond: 7,
+			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policyYAML)
+			w.observed.Policy.Spec.Migration = c.settings
+			w.migrating()
+			run, crd, want := w.observed.Runs[0], w.observed.CRD, c.want
+			want.FormatVersion, want.Run, want.Pin = contract.SpecFormat, run.ID, contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
+			want.Resource = metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
+			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, names.Run(crontabs, run.ID)
+			want.Ruleset, want.RulesetConfigMap = w.observed.Policy.Status.Converter.Revision, names.Rulesets(crontabs)
+			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.PropagationDelay, 20, 500, []string{"v1beta1"}
+			if diff := cmp.Diff(want, specOf(t, run)); diff != "" {
+				t.Errorf("specification (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// specOf is what the pods of a run are told.
+func specOf(t *testing.T, run observed.Run) contract.Spec {
+	t.Helper()
+	args := run.Job.Spec.Template.Spec.Containers[0].Args
+	spec, err := contract.ParseSpec(strings.TrimPrefix(args[len(args)-1], "--spec="))
+	if err != nil {
+		t.Fatalf("arguments are %q: %v", args, err)
+	}
+	return spec
+}
+
+// TestJobOfAnotherVersion: a Job that another version of the manager made with other settings is
+// replaced. What its pods have recorded stays.
+func TestJobOfAnotherVersion(t *testing.T) {
+	w := running(t)
+	run := &w.observed.Runs[0]
+	old, record := run.Job, run.Record
+	old.Annotations[names.SettingsAnnotation] = "others"
+	decided := w.look(time.Second)
+	if want := step.Step(step.DeleteJob{Name: old.Name, UID: old.UID}); !slices.Contains(decided.Steps, want) {
+		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
+	}
+	w.converge()
+	run = &w.observed.Runs[0]
+	if len(w.observed.Runs) != 1 || run.Job == nil || run.Record != record || specOf(t, *run).Run != run.ID {
+		t.Fatalf("the run is %+v", run)
+	}
+	w.reports(whole())
+	if is := w.observed.Policy.Status; is.MigrationEvidence == nil || is.MigrationEvidence.Run != run.ID {
+		t.Errorf("the evidence is %+v", is.MigrationEvidence)
+	}
+}
+
+// TestRunThatNobodyAskedFor: a manager that had not read yet that all is proven began
+// it. It goes, and the last one stays.
+func TestRunThatNobodyAskedFor(t *testing.T) {
+	w := running(t)
+	w.reports(whole())
+	w.observed.CRD.Generation++
+	w.observed.Policy.Status.CRD.Generation++
+	w.observed.Policy.Status.MigrationEvidence.CRDGeneration++
+	last, storage := w.observed.Runs[0], crds.StorageVersion(w.observed.CRD)
+	stray := observed.Run{ID: names.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
+	stray.Job.Name = names.Run(crontabs, stray.ID)
+	w.observed.Runs = append(w.observed.Runs, stray)
+	decided := w.plan()
+	if want := (step.DeleteRun{Name: stray.Job.Name}); !slices.Contains(decided.Steps, step.Step(want)) || last.ID == stray.ID {
+		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
+	}
+	if slices.Contains(decided.Steps, step.Step(step.DeleteRun{Name: names.Run(crontabs, last.ID)})) {
+		t.Error("the last run is deleted")
+	}
+	if is := decided.Status.Migration; is.Run != last.ID || is.State != v1alpha1.MigrationSucceeded {
+		t.Errorf("the status tells of run %s, %s; expected %s, Succeeded", is.Run, is.State, last.ID)
+	}
+}
+
+// TestRetries: after a run in which objects failed, the next one is told so and may
+// read its record, which stays as long; unless what failed is not all there is to do.
+func TestRetries(t *testing.T) {
+	cases := map[string]struct {
+		end  contract.Record
+		then func(*world)
+		want bool
+	}{
+		"objects failed": {contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1}}, func(*world) {}, true},
+		"it was aborted": {contract.Record{State: contract.StateAborted, Counters: contract.Counters{Total: 3, Rewritten: 2}, Message: "no such version"}, func(*world) {}, false},
+		"the definition is another": {contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 2, Failed: 1}},
+			func(w *world) { w.observed.CRD.Generation++ }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := running(t)
+			w.reports(c.end)
+			first := names.Run(crontabs, w.observed.Runs[0].ID)
+			w.observed.Policy.Spec.Migration.Trigger = "second"
+			c.then(w)
+			w.converge()
+			second := w.observed.Runs[len(w.observed.Runs)-1]
+			if told := specOf(t, second).RetryConfigMap == first; told != c.want {
+				t.Errorf("it is told to retry: %t, want %t", told, c.want)
+			}
+			if kept := len(w.observed.Runs) == 2; kept != c.want {
+				t.Errorf("the first run is kept: %t, want %t", kept, c.want)
+			}
+			second.Record = &contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}}
+			w.observed.Runs[len(w.observed.Runs)-1] = second
+			w.converge()
+			if len(w.observed.Runs) != 1 || w.observed.Policy.Status.Migration.State != v1alpha1.MigrationSucceeded {
+				t.Errorf("in the end %d runs are left, and the latest is %s", len(w.observed.Runs), w.observed.Policy.Status.Migration.State)
+			}
+		})
+	}
+}
+
+// TestRightsOfRuns: a run may write through the subresource status only where the
+// policy asks for that way.
+func TestRightsOfRuns(t *testing.T) {
+	w := newWorld(t, policyYAML)
+	w.migrating()
+	if diff := cmp.Diff([]string{"crontabs"}, w.mayPatch()); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	w.observed.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
+	w.converge()
+	if diff := cmp.Diff([]string{"crontabs", "crontabs/status"}, w.mayPatch()); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+}
+
+// mayPatch are the resources of the kind's group that a run may write.
+func (w *world) mayPatch() []string {
+	w.t.Helper()
+	for _, s := range w.plan().Steps {
+		applied, ok := s.(step.Apply)
+		if !ok {
+			continue
+		}
+		if role, ok := applied.Object.(*rbacv1.ClusterRoleApplyConfiguration); ok && *role.Name == names.MigrationRights(crontabs) {
+			return role.Rules[0].Resources
+		}
+	}
+	w.t.Fatal("no rights are applied")
+	return nil
+}

@@ -1,0 +1,486 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+)
+
+const crontabs = "crontabs.example.com"
+
+// world is a cluster that does what it is told at once. It holds what is
+// observed, carries out what is planned, and tells the story.
+type world struct {
+	t        *testing.T
+	observed observed.Cluster
+	// holdBack keeps pods as they are while the Deployment changes.
+	holdBack bool
+	// misbehave is why new pods fail their probe; empty when they do not.
+	misbehave string
+	// lies keeps pods as they are where their Deployment does not change.
+	lies bool
+	// samples, apiServer, written, requested, searched and cleared are what is found out in the background.
+	samples, apiServer, written, requested, searched, cleared observed.BackgroundCheck
+	// resampled is what is found when samples are taken again.
+	resampled observed.BackgroundCheck
+	// held is what objects hold in annotations.
+	held conversion.Holdings
+	// counts has samples tell of it, too.
+	counts bool
+	// late has a client write a mode of v1beta1 while accepted losses are taken away.
+	late bool
+	// denied has an object refuse that accepted losses are taken away.
+	denied bool
+	// tick is how long each step takes; a second where it is 0.
+	tick time.Duration
+	// countsSince is what the latest reading of metrics was asked for.
+	countsSince time.Time
+	// fleets are those that there are, by name, and watch is what is watched in a world with fleets
+	// (world_fleet_test.go); both are nil in a world without.
+	fleets map[string]*fleet
+	watch  *watch
+	// left are Secrets that may not be used any more.
+	left []string
+	// owners are the field managers of spec.conversion's fields.
+	owners map[string]string
+	// tellsRuns tells of events of migration runs too.
+	tellsRuns bool
+	// versionsBy is the field manager of spec.versions.
+	versionsBy string
+	// rotation is the state that was told last.
+	rotation v1alpha1.RotationState
+	// shuffles counts the orders in which things were observed.
+	shuffles uint64
+	// wanted is the revision that was decided for last.
+	wanted string
+	// chapter is what was said last, and rests the policy as it came to rest in each.
+	chapter string
+	rests   []v1alpha1.ConversionPolicy
+	log     strings.Builder
+	said    string
+	// events are those that users have seen, by chapters.
+	events strings.Builder
+}
+
+func newWorld(t *testing.T, policy string) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.observed.Settings = observed.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
+		PropagationDelay: time.Minute, ProofLifetime: observed.DefaultProofLifetime, SizeAdmission: true}
+	w.observed.Evictable = 1
+	w.observed.Now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w.observed.Policy = &v1alpha1.ConversionPolicy{}
+	read(t, policy, w.observed.Policy)
+	if w.observed.Policy.Spec.Workload == nil {
+		w.observed.Policy.Spec.Workload = &v1alpha1.Workload{} // pods of the policy alone
+	}
+	if migration := &w.observed.Policy.Spec.Migration; migration.Mode == "" {
+		migration.Mode = v1alpha1.MigrationAutomatic // stories go on without a trigger
+	}
+	if verification := &w.observed.Policy.Spec.Verification; verification.ResampleInterval == nil {
+		verification.ResampleInterval = &metav1.Duration{} // stories go on for weeks
+	}
+	return w
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }
+
+var rulesetHash = regexp.MustCompile(`\b[0-9a-f]{16}\b`)
+
+// story is what was told, with the plans numbered as they came: their hashes
+// change with the engine.
+func (w *world) story() string {
+	var seen []string
+	return rulesetHash.ReplaceAllStringFunc(w.log.String(), func(hash string) string {
+		if !slices.Contains(seen, hash) {
+			seen = append(seen, hash)
+		}
+		return fmt.Sprintf("#%d", slices.Index(seen, hash)+1)
+	})
+}
+
+// say starts a chapter: a client does something.
+func (w *world) say(text string) {
+	w.chapter = text
+	w.tell("\n# %s", text)
+	fmt.Fprintf(&w.events, "\n# %s\n", text)
+}
+
+// applyCRD creates or changes the CustomResourceDefinition as the API server would.
+func (w *world) applyCRD(text string) {
+	w.t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	read(w.t, text, crd)
+	crd.Generation = int64(min(len(crd.Spec.Versions), 2)) // another version was added
+	crd.UID = types.UID("uid-of-the-crd")
+	if old := w.observed.CRD; old != nil {
+		crd.Generation = old.Generation + 1
+		crd.Spec.Conversion, crd.ManagedFields = old.Spec.Conversion, old.ManagedFields
+		crd.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
+	}
+	for _, version := range crd.Spec.Versions {
+		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
+			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
+		}
+	}
+	changed := w.observed.CRD != nil && !equality.Semantic.DeepEqual(w.observed.CRD.Spec.Versions, crd.Spec.Versions)
+	w.observed.CRD = crd
+	if changed {
+		w.versionsBy = "kubectl"
+		w.account(w.versionsBy)
+	}
+}
+
+// changeRules lets the rule of the tests split at another separator.
+func (w *world) changeRules(separator string) {
+	w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}" + separator + "{port}"
+	w.observed.Policy.Generation++
+}
+
+// converge plans and carries out until nothing changes any more.
+func (w *world) converge() {
+	w.t.Helper()
+	for range 50 {
+		w.observed.Now = w.observed.Now.Add(cmp.Or(w.tick, time.Second))
+		decided := w.plan()
+		before, news := w.snapshot(), w.eventsOf(decided)
+		w.tellSteps(decided.Steps)
+		w.tellReady(decided.Status)
+		w.carryOut(decided)
+		if w.snapshot() == before {
+			w.expectNothingNew(news)
+			if waits := "until all API servers refuse objects that are too large"; strings.Contains(w.said, waits) {
+				w.observed.Now = w.observed.Now.Add(decided.RecheckAfter)
+				continue
+			}
+			w.rest()
+			return
+		}
+	}
+	w.t.Fatalf("it never comes to rest:\n%s", w.log.String())
+}
+
+// carryOut does what was decided, without a word.
+func (w *world) carryOut(decided plan.Plan) {
+	w.t.Helper()
+	if status := decided.Status.Converter; status != nil {
+		w.wanted = status.Revision
+	}
+	for _, s := range decided.Steps {
+		w.do(s)
+	}
+	for _, event := range w.eventsOf(decided) {
+		fmt.Fprintln(&w.events, toldEvent(event))
+		if w.tellsRuns && event.Action == "Migrate" {
+			w.tell("  event %s: %s", event.Reason, event.Note)
+		}
+	}
+	w.observed.Policy.Status = decided.Status
+}
+
+// plan decides once, and holds kstatus against what is said.
+func (w *world) plan() plan.Plan {
+	w.t.Helper()
+	if declarative := w.observed.Policy.Spec.Converter.Declarative; w.observed.CRD == nil || declarative == nil {
+		w.observed.Rules = compile.Result{}
+	} else {
+		w.observed.Rules = compile.Compile(w.observed.CRD, declarative)
+	}
+	w.verifyPods()
+	w.findLeftovers()
+	decided := plan.Make(w.observed)
+	w.expectSwitches(decided)
+	checkStatus(w.t, w.observed.Policy, decided.Status)
+	w.expectSameInAnyOrder(decided)
+	return decided
+}
+
+// snapshot is everything that a decision depends on, but the time.
+func (w *world) snapshot() string {
+	w.verifyPods()
+	state := w.observed
+	state.Now = time.Time{}
+	text, err := json.Marshal(state)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
+	ready := apimeta.FindStatusCondition(is.Conditions, v1alpha1.ReadyCondition)
+	line := fmt.Sprintf("Ready=%s %s", ready.Status, ready.Reason)
+	if ready.Message != "" {
+		line += ": " + ready.Message
+	}
+	if blocked := apimeta.FindStatusCondition(is.Conditions, v1alpha1.DeletionBlockedCondition); blocked != nil {
+		line += "\nDeletionBlocked " + blocked.Reason + ": " + blocked.Message
+	}
+	for _, abnormal := range []string{v1alpha1.ConversionsFailingCondition, v1alpha1.SamplesFailingCondition, v1alpha1.BootstrapDependencyCondition} {
+		if is := apimeta.FindStatusCondition(is.Conditions, abnormal); is != nil {
+			line += "\n" + is.Type + " " + is.Reason + ": " + is.Message
+		}
+	}
+	if line != w.said {
+		w.tell("%s", line)
+	}
+	w.said = line
+	w.tellRotation(is.Rotation)
+}
+
+func (w *world) tellCondition(name string) {
+	is := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, name)
+	w.tell("%s=%s %s: %s", is.Type, is.Status, is.Reason, is.Message)
+}
+
+func (w *world) tellSteps(steps []step.Step) {
+	for _, s := range steps {
+		if _, quiet := s.(step.Apply); !quiet {
+			w.tell("  %s", w.name(s))
+		}
+	}
+}
+
+func (w *world) name(s step.Step) string {
+	kind := reflect.TypeOf(s).Name()
+	switch s := s.(type) {
+	case step.Create:
+		return kind + " " + nameOf(s.Object)
+	case step.PruneStoredVersions:
+		return kind + " to " + s.StorageVersion
+	case step.RecordDrift:
+		return fmt.Sprintf("%s %s: %s", kind, s.Drift.Answer, s.Note)
+	case step.SuspendRun:
+		return fmt.Sprintf("%s %t", kind, s.Suspend)
+	case step.WriteCertificate:
+		return kind + ": " + w.describeWrite(s)
+	case step.IssueAuthority:
+		if s.Next {
+			return kind + ", the next"
+		}
+	case step.AwaitRuleset:
+		return kind + " " + s.Hash + " in fleet " + s.Fleet
+	case step.RefreshPod:
+		return kind + " " + s.Name
+	case step.EvictPod:
+		return kind + " " + s.Note
+	case step.DeleteSecret:
+		return kind + " " + s.Name
+	case step.SwitchCRD:
+		return kind + " to " + called(s.Conversion.Webhook.ClientConfig)
+	case step.DeleteDeployment:
+		return kind + " " + s.Name
+	case step.StoreRulesets:
+		return kind + " " + w.describeStore(s)
+	case step.CreateFleet:
+		return kind + " " + s.Name
+	case step.DeleteRulesets:
+		return kind + " " + s.Name[strings.LastIndex(s.Name, "-")+1:]
+	case step.DeleteRights:
+		if which := rightsOf[s.Name]; which != "" {
+			return kind + " to " + which
+		}
+	case step.TakeSamples:
+		if s.Again {
+			return fmt.Sprintf("%s %d, again", kind, s.Most)
+		}
+		return fmt.Sprintf("%s %d", kind, s.Most)
+	case step.CountWrites:
+		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
+			s.Since.Format(time.TimeOnly), s.Until.Format(time.TimeOnly), s.Storage)
+	case step.EditVersions:
+		return kind + ": " + s.Note
+	case step.FindDependents:
+		return fmt.Sprintf("%s of %s as %s", kind, strings.Join(s.Versions, ", "), s.User)
+	case step.ClearManagedFields:
+		if len(s.Discard) > 0 {
+			return fmt.Sprintf("%s, and discard %s", kind, strings.Join(s.Discard, ", "))
+		}
+	case step.Warn:
+		return kind + " " + s.Reason + ": " + s.Note
+	}
+	return kind
+}
+
+func nameOf(object runtime.ApplyConfiguration) string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err.Error()
+	}
+	named := unstructured.Unstructured{Object: content}
+	return named.GetKind() + " " + named.GetName()
+}
+
+// do carries out one step.
+func (w *world) do(s step.Step) {
+	w.t.Helper()
+	state := &w.observed
+	switch s := s.(type) {
+	case step.AddFinalizer:
+		state.Policy.Finalizers = append(state.Policy.Finalizers, names.Finalizer)
+	case step.RemoveFinalizer:
+		state.Policy.Finalizers = nil
+	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate, step.RefreshPod:
+		w.certify(s)
+	case step.AwaitRuleset:
+		w.loadInFleet(s)
+	case step.Apply:
+		w.applied(s.Object)
+	case step.Create:
+		w.created(s.Object)
+	case step.SwitchCRD:
+		if !s.Pin.Composite.Empty() {
+			w.writeXRD(names.ManagedBy, s.Conversion)
+			return
+		}
+		w.write(names.ManagedBy, s.Conversion)
+	case step.EvictPod:
+		w.evict(s.Name)
+	case step.RecordDrift:
+		state.Policy.Status.Drift = &s.Drift
+	case step.RestoreCRD:
+		if !s.Pin.Composite.Empty() {
+			w.writeXRD(names.ManagedBy, nil)
+			return
+		}
+		w.drop(names.ManagedBy)
+	case step.PruneStoredVersions:
+		state.CRD.Status.StoredVersions = []string{s.StorageVersion}
+	case step.DeleteRun:
+		state.Runs = slices.DeleteFunc(state.Runs, func(run observed.Run) bool { return names.Run(crontabs, run.ID) == s.Name })
+	case step.DeleteJob:
+		for i, run := range state.Runs {
+			if run.Job != nil && run.Job.Name == s.Name {
+				state.Runs[i].Job = nil
+			}
+		}
+	case step.DeleteRights:
+		if s.KeepClusterRole != (w.observed.Granted != nil) {
+			w.t.Fatalf("it does not keep to what is its own: %+v", s)
+		}
+		*w.rights(s.Name) = false
+	case step.DeleteDeployment:
+		w.deleteDeployment(s.Name)
+	case step.DeleteSecret:
+		w.deleteSecret(s.Name)
+	case step.DeleteService:
+		state.Exposed, state.Endpoints, state.PortEndpoints = false, 0, nil
+	case step.TakeSamples:
+		if s.Again {
+			state.Resampled = w.inquire(state.Resampled, s.Subject, w.resampled)
+			return
+		}
+		answer := w.samples
+		if s.Rules.Ruleset != nil && w.counts {
+			answer.Held = w.count(s.Rules.Ruleset)
+		}
+		state.Samples = w.inquire(state.Samples, s.Subject, answer)
+	case step.ProbeAPIServer:
+		state.APIServer = w.inquire(state.APIServer, s.Subject, w.apiServer)
+	case step.CountWrites:
+		state.Written = w.inquire(state.Written, s.Subject, w.written)
+	case step.EditVersions:
+		w.editVersions(s)
+	case step.ReadRequests:
+		state.Requested, w.countsSince = w.inquire(state.Requested, s.Subject, w.requested), s.Since
+	case step.FindDependents:
+		state.Searched = w.inquire(state.Searched, s.Subject, w.searched)
+	case step.ClearManagedFields:
+		state.Cleared = w.inquire(state.Cleared, s.Subject, w.clear(s))
+	case step.Warn:
+	case step.DeleteAdmission:
+		state.Admission = nil
+	case step.DeleteRulesets:
+		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil && fleetOf(stored) == "" })
+	case step.StoreRulesets:
+		w.storeInFleet(s)
+	case step.CreateFleet:
+		w.createFleet(s.Name)
+	case step.DeleteChildren:
+		pods, revisions := w.ofFleets()
+		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External,
+			Pods: pods, Revisions: revisions}
+	case step.SuspendRun:
+		for _, run := range state.Runs {
+			run.Job.Spec.Suspend = &s.Suspend
+		}
+	default:
+		w.t.Fatalf("the world cannot %T", s)
+	}
+}
+
+// inquire answers at once what takes its time elsewhere.
+func (w *world) inquire(last *observed.BackgroundCheck, subject string, answer observed.BackgroundCheck) *observed.BackgroundCheck {
+	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
+	if last != nil && last.Subject == subject {
+		answer.Attempts = last.Attempts + 1
+	}
+	return &answer
+}
+
+func (w *world) created(object runtime.ApplyConfiguration) {
+	w.t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, job); err != nil {
+		w.t.Fatal(err)
+	}
+	id := job.Labels[names.RunLabel]
+	for i := range w.observed.Runs {
+		if w.observed.Runs[i].ID == id {
+			w.observed.Runs[i].Job = job
+			return
+		}
+	}
+	w.observed.Runs = append(w.observed.Runs, observed.Run{ID: id, Job: job})
+}
+
+// record lets the latest migration Job write its record.
+func (w *world) record(record contract.Record) {
+	w.t.Helper()
+	if len(w.observed.Runs) == 0 {
+		w.t.Fatal("no migration runs")
+	}
+	if run := w.observed.Policy.Status.Migration; record.Finished() && record.Ruleset == "" {
+		record.Ruleset, record.StartTime, record.Preserved = run.Ruleset, run.StartTime, w.held.Clone()
+	}
+	w.observed.Runs[len(w.observed.Runs)-1].Record = &record
+}
