@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -111,19 +112,24 @@ func directoryOf(args []string) string {
 	return strings.TrimPrefix(args[at], flag)
 }
 
-// listenTLS listens with the certificate that a folder has at the time. Each request needs a connection of
+// listenTLS listens with the certificate that a folder has at the time, or the last one that was complete. Each request needs a connection of
 // its own, so that each verifies the certificate.
 func listenTLS(address, certificates string, handler http.Handler) (serve func() error, err error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	protocols := new(http.Protocols)
+	protocols, last := new(http.Protocols), &atomic.Pointer[tls.Certificate]{}
 	protocols.SetHTTP1(true)
 	server := &http.Server{ //nolint:gosec // clients are those of the test
 		Handler: handler, ErrorLog: log.New(io.Discard, "", 0), Protocols: protocols,
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { //nolint:gosec // as above
 			pair, err := tls.LoadX509KeyPair(filepath.Join(certificates, corev1.TLSCertKey), filepath.Join(certificates, corev1.TLSPrivateKeyKey))
+			if err == nil {
+				last.Store(&pair)
+			} else if complete := last.Load(); complete != nil {
+				return complete, nil
+			}
 			return &pair, err
 		}},
 	}
