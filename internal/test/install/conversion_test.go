@@ -252,6 +252,24 @@ func TestConversionIsKept(t *testing.T) {
 	}
 }
 
+// TestConversionIsGuarded: without the mutating policy, every such write is refused as a whole.
+func TestConversionIsGuarded(t *testing.T) {
+	w := install(t, start(t), "default")
+	for column := range writes {
+		t.Run(column, func(t *testing.T) {
+			active := w.activate(t, column, conversions["service"])
+			w.waitFor(t, active.Name, refused)
+			output, err := w.write(t, column, column)
+			if err == nil {
+				t.Errorf("the write is accepted: %s", output)
+			}
+			if diff := cmp.Diff(active, w.read(t, active.Name)); diff != "" {
+				t.Errorf("(-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRepeatedApply: a manifest whose spec.conversion is kept out causes no endless differences:
 // kubectl diff shows none, and another apply writes nothing.
 func TestRepeatedApply(t *testing.T) {
