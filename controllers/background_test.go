@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestChecks: a policy has at most one check at a time, and its result wakes the policy.
@@ -59,9 +59,7 @@ func TestChecks(t *testing.T) {
 
 func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 	t.Helper()
-	if diff := cmp.Diff(&want, samples.latest("a")); diff != "" {
-		t.Errorf("check (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "check", &want, samples.latest("a"))
 }
 
 // TestRestart: a check whose subject has changed ends, so that the policy need not wait for its end.

@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRulesAreCompiledOnce for each generation and uid of a policy and of its
@@ -85,9 +86,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	rules := &conversion.Ruleset{Format: conversion.RulesetFormat, CRD: "widgets.example.com", Group: "example.com", Kind: "Widget",
 		Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
 	text, err := rules.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	hash := conversion.HashOf(text)
 	stored := map[string][]byte{conversion.StoredName("widgets", hash): conversion.Store(text)}
 	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "widgets", UID: "c", ResourceVersion: "1"}, BinaryData: stored}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
@@ -50,13 +51,9 @@ func TestDefinition(t *testing.T) {
 		t.Helper()
 		live.asked = nil
 		crd, err := r.definition(t.Context(), "crontabs.example.com")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		r.definitions.saw(crd)
-		if diff := cmp.Diff(want, live.asked); diff != "" {
-			t.Errorf("reads (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "reads", want, live.asked)
 	}
 	read("9")
 	read("20")
@@ -76,18 +73,12 @@ func TestDefinition(t *testing.T) {
 // manager reads them.
 func TestProtobuf(t *testing.T) {
 	all, err := published.Read(t.Context(), published.ClusterAPI, published.Karpenter, published.Kueue, published.Tekton)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, crd := range all {
 		text, err := crd.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		read := &apiextensionsv1.CustomResourceDefinition{TypeMeta: metav1.TypeMeta{}}
-		if err := read.Unmarshal(text); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, read.Unmarshal(text))
 		read.TypeMeta = crd.TypeMeta
 		if !equality.Semantic.DeepEqual(crd, read) {
 			t.Errorf("%s: (-want +got):\n%s", crd.Name, cmp.Diff(crd, read))

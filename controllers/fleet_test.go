@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/fleet"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -158,9 +159,7 @@ func aRuleset(t *testing.T, crd string) (hash string, stored []byte) {
 	rules := &conversion.Ruleset{Format: conversion.RulesetFormat, CRD: crd, Group: "example.com", Kind: "Widget",
 		Hub: "v2", Versions: []string{"v1", "v2"}, Spokes: []conversion.Spoke{{Version: "v1"}}}
 	text, err := rules.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return conversion.HashOf(text), conversion.Store(text)
 }
 

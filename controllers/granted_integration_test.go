@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -145,9 +144,7 @@ func TestUserRoles(t *testing.T) {
 			end := them.Delete(t.Context(), policy.DeepCopy(), client.DryRunAll)
 			status := them.Status().Patch(t.Context(), policy.DeepCopy(), client.RawPatch(mergePatch, []byte(`{"status":{"activatedCRD":"b"}}`)), client.DryRunAll)
 			got := []bool{look == nil, write == nil, end == nil, status == nil}
-			if diff := cmp.Diff([]bool{may.look, may.write, may.end, false}, got); diff != "" {
-				t.Errorf("may look, write, end it, write its status (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "may look, write, end it, write its status", []bool{may.look, may.write, may.end, false}, got)
 		})
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -212,9 +211,7 @@ func checkTrace(ctx context.Context, t *testing.T, reconciler *ConversionPolicyR
 		name, _, _ := strings.Cut(span.Name, " ")
 		seen[name] = 1
 	}
-	if diff := cmp.Diff(map[string]int{"reconcile": 1, "observe": 1, "plan": 1, "apply": 1, "report": 1}, seen); diff != "" {
-		t.Errorf("spans (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "spans", map[string]int{"reconcile": 1, "observe": 1, "plan": 1, "apply": 1, "report": 1}, seen)
 	root := spans.GetSpans()[len(spans.GetSpans())-1]
 	if root.Name != "reconcile" || !slices.Contains(root.Attributes, tracing.Policy.String(policy)) || !slices.Contains(root.Attributes, tracing.CRD.String(policy)) {
 		t.Errorf("the trace is of %s %v", root.Name, root.Attributes)

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,9 +42,7 @@ func TestReportedFailures(t *testing.T) {
 		failure("a", "InvalidJSON", 0, 0, ""),
 	}}, now)
 	want := []v1alpha1.ConversionFailure{row("Panic", 5, time.Second, "default/b"), row("Other", 1, 0, "")}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "rows", want, got)
 	many := &webhook.Failures{Now: theirs, Failures: make([]webhook.Failure, 10*maxReported)}
 	for i := range many.Failures {
 		many.Failures[i] = failure("a", conversion.Cause("A"+strings.Repeat("b", i%60)), 1, 0, "")

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +21,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var cronTabs = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
@@ -158,9 +159,7 @@ func TestCleanManagedFields(t *testing.T) {
 				if test.failure == "" && err != nil || test.failure != "" && (err == nil || !strings.Contains(err.Error(), test.failure)) {
 					t.Errorf("error %v, want %q", err, test.failure)
 				}
-				if diff := cmp.Diff(test.want, objects()); diff != "" {
-					t.Errorf("versions in managedFields (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "versions in managedFields", test.want, objects())
 			})
 		})
 	}
@@ -191,9 +190,7 @@ func TestCleanLongLists(t *testing.T) {
 	if err := c.pass(ctx); err != nil {
 		t.Errorf("error %v", err)
 	}
-	if diff := cmp.Diff([]string{"", "b", "newer b"}, tokens); diff != "" {
-		t.Errorf("pages (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "pages", []string{"", "b", "newer b"}, tokens)
 }
 
 // TestCleanExpiredLists: an API server that offers no newer state has the next pass start again, but
@@ -232,9 +229,7 @@ func TestCleanAfterNewVersion(t *testing.T) {
 			if err := c.run(t.Context()); err == nil || !strings.Contains(err.Error(), "crontabs.example.com changed meanwhile") {
 				t.Errorf("error %v", err)
 			}
-			if diff := cmp.Diff(map[string][]string{"a": {"v1beta1", "v2"}}, after()); diff != "" {
-				t.Errorf("versions in managedFields (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "versions in managedFields", map[string][]string{"a": {"v1beta1", "v2"}}, after())
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,9 +52,7 @@ func TestReadManagerPod(t *testing.T) {
 		err := ReadManagerPod(t.Context(), manager, managerPod, &settings)
 		return err == nil, fmt.Sprint(err)
 	})
-	if diff := cmp.Diff(observed.Settings{Namespace: system, ManagerAccount: "conversion-operator", Inherited: inherited}, settings); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "settings", observed.Settings{Namespace: system, ManagerAccount: "conversion-operator", Inherited: inherited}, settings)
 	pod := &corev1.Pod{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: managerPod}, pod))
 	if len(pod.Spec.Tolerations) != 3 {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // served are the discovery documents of an API server, by path. It records the paths of requests.
@@ -57,9 +59,7 @@ func newServedMapper(t *testing.T, documents map[string]any) (meta.RESTMapper, *
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	mapper, err := NewMapper(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return mapper, api
 }
 

@@ -191,9 +191,7 @@ func TestFleetMetrics(t *testing.T) {
 		`status_condition{condition="NotRedundant",fleet="blue",status="True"} 1`,
 		`status_condition{condition="NotRedundant",fleet="blue",status="Unknown"} 0`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("metrics (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "metrics", want, got)
 }
 
 // If policies and fleets cannot be read, a scrape still returns other metrics.

@@ -70,9 +70,7 @@ func TestEndpointsOf(t *testing.T) {
 		{Name: "10.0.0.2:9443", IP: "10.0.0.2", Port: 9443, Scheduled: true, Ready: true},
 		{Name: "[2001:db8::1]:8443", IP: "2001:db8::1", Port: 8443, Scheduled: true, Ready: true},
 	}
-	if diff := cmp.Diff(want, endpointsOf(slices, "https")); diff != "" {
-		t.Errorf("endpoints (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "endpoints", want, endpointsOf(slices, "https"))
 }
 
 // TestOwnTarget: each kind of converter is probed at the address and path that API servers call.
@@ -96,9 +94,7 @@ func TestOwnTarget(t *testing.T) {
 			policy.Spec.Converter = from[v1alpha1.Converter](t, c.converter)
 			got := ownTarget(&observed.Cluster{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
 				Settings: observed.Settings{Namespace: "conversion-system"}})
-			if diff := cmp.Diff(c.want, target{got.ServerName, got.Path, got.ReviewVersion}); diff != "" {
-				t.Errorf("target (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "target", c.want, target{got.ServerName, got.Path, got.ReviewVersion})
 			if url := policy.Spec.Converter.URL; url != "" {
 				if got := externalURL(string(url)).Endpoints; len(got) != 1 || got[0].Name != c.endpoint {
 					t.Errorf("endpoints are %v, want %s", got, c.endpoint)
@@ -120,9 +116,7 @@ spec: {group: example.com, names: {kind: CronTab}, versions: [{name: v1, served:
 			t.Errorf("the objects from %s are %s", canary.From, canary.Objects)
 		}
 	}
-	if diff := cmp.Diff([][2]string{{"example.com/v1", "example.com/v2"}, {"example.com/v2", "example.com/v1"}}, pairs); diff != "" {
-		t.Errorf("pairs (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "pairs", [][2]string{{"example.com/v1", "example.com/v2"}, {"example.com/v2", "example.com/v1"}}, pairs)
 }
 
 // TestProbeOwn: a pod of an image is probed once until something changes, and its warning is

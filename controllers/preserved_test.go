@@ -10,7 +10,6 @@ import (
 	"time"
 	"weak"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,9 +73,7 @@ func TestHeadCount(t *testing.T) {
 	if since := time.Since(c.counted().Since); since < 0 || since > time.Hour {
 		t.Errorf("the count began %v ago", since)
 	}
-	if diff := cmp.Diff(want, c.counted(), cmpopts.IgnoreFields(observed.Held{}, "Since")); diff != "" {
-		t.Errorf("counted (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "counted", want, c.counted(), cmpopts.IgnoreFields(observed.Held{}, "Since"))
 	if c.begin("v1beta1"); c.counted() != nil {
 		t.Error("what converters have restored is counted")
 	}
@@ -137,9 +134,7 @@ func TestDiscarding(t *testing.T) {
 	}
 	expect.NoError(t, c.run(t.Context()))
 	want := map[string]map[string]string{"all": {"other": "text"}, "some": {preservedName: `{"format":2,"fields":{"/mode":"x"}}`}, "nothing": nil}
-	if diff := cmp.Diff(want, annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "annotations", want, annotations)
 	held := c.count.counted()
 	if c.discarded != 2 || !held.All || held.Seen != 3 || held.Objects != 1 || held.Versions[0].Fields[0].Path != ".mode" {
 		t.Errorf("discarded from %d objects, left is %+v", c.discarded, held)

@@ -13,6 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -84,12 +85,8 @@ func TestVerify(t *testing.T) {
 			}
 			by := p.rulesetRequests(observed.Pod{UID: "pod"}, probe.Target{}, probeScope{leaf: []byte("leaf"), lasts: time.Hour})
 			got := p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("A"), Successor: []byte(c.successor)}, by)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("proof (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.asked, asked); diff != "" {
-				t.Errorf("asked by (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "proof", c.want, got)
+			expect.Equal(t, "asked by", c.asked, asked)
 			before := len(asked)
 			p.verify(t.Context(), "pod", plan.Trust{CABundle: []byte("B")}, by)
 			if again := len(asked) > before; c.want.Successor && c.want.Reason == "" && again {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -108,9 +107,7 @@ func TestOneStatusWrite(t *testing.T) {
 			if (applyErr != nil) != c.failed {
 				t.Fatalf("error %v", applyErr)
 			}
-			if err := r.report(t.Context(), policy, before, c.decided, done, applyErr); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, r.report(t.Context(), policy, before, c.decided, done, applyErr))
 			if want := min(1, len(c.want)); writes.count != want {
 				t.Errorf("%d status writes, want %d", writes.count, want)
 			}
@@ -119,9 +116,7 @@ func TestOneStatusWrite(t *testing.T) {
 			for event := range recorder.Events {
 				got = append(got, event)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "events", c.want, got)
 		})
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const someMetrics = `# HELP apiserver_request_total [STABLE] Counter of apiserver requests
@@ -54,9 +54,7 @@ func TestRequestMetrics(t *testing.T) {
 		Missed:  "the API servers cannot be counted: forbidden",
 	}}
 	for range 2 {
-		if diff := cmp.Diff(want, ask()); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "requests", want, ask())
 	}
 	if looks.Load() != 1 {
 		t.Errorf("%d looks, want one for all policies", looks.Load())
@@ -127,9 +125,7 @@ func TestMetricsOfEachServer(t *testing.T) {
 					t.Errorf("server %d has the counts %v", server.Started, server.Counts)
 				}
 			}
-			if diff := cmp.Diff(c.want, servers); diff != "" {
-				t.Errorf("servers (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "servers", c.want, servers)
 			if missed := got.Requests.Missed; !strings.HasPrefix(missed, c.missed) || c.missed == "" && missed != "" {
 				t.Errorf("missed is %q, want %q", missed, c.missed)
 			}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func writeOf(policy string) shardWrite {
@@ -31,12 +33,8 @@ func TestShardWrites(t *testing.T) {
 	add := func(policy string, want ...string) []shardWrite {
 		t.Helper()
 		now, err := s.add("default", policy, []shardWrite{writeOf(policy)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, policiesIn(now)); diff != "" {
-			t.Errorf("written at once (-want +got):\n%s", diff)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "written at once", want, policiesIn(now))
 		return now
 	}
 	a := add("a", "a")
@@ -54,9 +52,7 @@ func TestShardWrites(t *testing.T) {
 	}
 	s.drop("default", writeOf("c").key)
 	add("d")
-	if diff := cmp.Diff([]string{"b", "d"}, policiesIn(s.next("default"))); diff != "" {
-		t.Errorf("written together (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "written together", []string{"b", "d"}, policiesIn(s.next("default")))
 	add("e")
 	s.next("default")
 	if more := s.next("default"); len(more) > 0 {

@@ -218,9 +218,7 @@ func TestDefaults(t *testing.T) {
 		t.Run(spec, func(t *testing.T) {
 			policy, want := parsePolicy(t, "defaults.example.com", spec), parsePolicy(t, "defaults.example.com", spec+", "+stored)
 			expect.NoError(t, cluster.Create(t.Context(), policy, client.DryRunAll))
-			if diff := cmp.Diff(want.Object["spec"], policy.Object["spec"]); diff != "" {
-				t.Errorf("the stored spec (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "the stored spec", want.Object["spec"], policy.Object["spec"])
 		})
 	}
 }

@@ -13,19 +13,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestConditionsAreDocumented: every condition type and every reason is documented,
 // including those of events. The planner's tests compare their statuses.
 func TestConditionsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "conditions.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	file, err := parser.ParseFile(token.NewFileSet(), "conditions.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	found := 0
 	ast.Inspect(file, func(node ast.Node) bool {
 		constant, ok := node.(*ast.ValueSpec)
@@ -37,9 +35,7 @@ func TestConditionsAreDocumented(t *testing.T) {
 			return true
 		}
 		value, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		found++
 		if !strings.Contains(string(page), "`"+value+"`") && !strings.Contains(string(page), "# "+value+"\n") {
 			t.Errorf("api/docs/conditions.md does not have %s, the value of %s", value, constant.Names[0])

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestEveryKindOfRule checks for each kind that the API server counts it and names it in its message,
@@ -40,9 +42,7 @@ func TestEveryKindOfRule(t *testing.T) {
 func contentOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -106,12 +105,8 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	engine.Clock = clock
 	api.onList = func(options metav1.ListOptions) error {
 		if len(api.lists) == 1 {
-			if diff := cmp.Diff(metav1.ListOptions{Limit: 1}, options); diff != "" {
-				t.Errorf("list for the barrier (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff([]time.Duration{discoveryInterval, discoveryInterval, time.Minute}, clock.slept); diff != "" {
-				t.Errorf("waits before the barrier (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "list for the barrier", metav1.ListOptions{Limit: 1}, options)
+			expect.Equal(t, "waits before the barrier", []time.Duration{discoveryInterval, discoveryInterval, time.Minute}, clock.slept)
 		}
 		return nil
 	}
@@ -124,9 +119,7 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	for _, r := range store.records(t) {
 		states = append(states, r.State)
 	}
-	if diff := cmp.Diff([]contract.State{contract.StatePropagating, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "states", []contract.State{contract.StatePropagating, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states)
 }
 
 func TestResumedRunKeepsItsBarrier(t *testing.T) {
@@ -151,9 +144,7 @@ func TestResumedRunKeepsItsBarrier(t *testing.T) {
 		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
 	}
 	want := contract.Counters{Total: 4, Rewritten: 4}
-	if diff := cmp.Diff(want, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "counters", want, record.Counters)
 }
 
 func TestBarrierNeedsAResourceVersion(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,9 +54,7 @@ func TestProgressWithinAPage(t *testing.T) {
 			expect.NoError(t, j.passBarrier(t.Context(), "105"))
 			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})
 			for range 5 {
-				if err := j.add(t.Context(), result{outcome: rewritten}); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, j.add(t.Context(), result{outcome: rewritten}))
 			}
 			shown := 0
 			for _, r := range store.records(t) {
@@ -266,9 +263,7 @@ func TestFinishedRunIsNotRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{mustMarshal(t, r)}}
 			got := mustRun(t, newTestEngine(api, store))
-			if diff := cmp.Diff(r, got); diff != "" {
-				t.Errorf("record (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "record", r, got)
 			if len(store.saved) != 1 || len(api.lists)+len(api.patched) != 0 {
 				t.Error("a finished run sent requests")
 			}

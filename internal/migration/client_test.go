@@ -101,9 +101,7 @@ func TestAddressesOfAPIServers(t *testing.T) {
 				return
 			}
 			expect.NoError(t, err)
-			if diff := cmp.Diff([]string{"10.0.0.1:6443", "10.0.0.2:6443", "[fd00::1]:443"}, addresses); diff != "" {
-				t.Errorf("addresses (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "addresses", []string{"10.0.0.1:6443", "10.0.0.2:6443", "[fd00::1]:443"}, addresses)
 			if held != tt.wantLeases {
 				t.Errorf("%d leases, want %d", held, tt.wantLeases)
 			}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,9 +94,7 @@ func (r *resource) revisions(t *testing.T) map[string]int64 {
 
 func wantCounters(t *testing.T, record contract.Record, want contract.Counters) {
 	t.Helper()
-	if diff := cmp.Diff(want, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "counters", want, record.Counters)
 }
 
 // atPatch calls do before the nth patch. Later patches wait for it.

@@ -6,11 +6,11 @@ package migration
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // The API server refuses the object at the storage version; paths are the fallbacks that were
@@ -56,12 +56,8 @@ func TestFallback(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Fallback, engine.OldVersions = tt.fallback, []string{"v1beta1", "v1alpha1"}
 			record := mustRun(t, engine)
-			if diff := cmp.Diff(tt.want, record.Counters); diff != "" {
-				t.Errorf("counters (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.paths, paths); diff != "" {
-				t.Errorf("paths (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "counters", tt.want, record.Counters)
+			expect.Equal(t, "paths", tt.paths, paths)
 			if tt.reason != "" && record.Failures[0].Reason != tt.reason {
 				t.Errorf("reason is %s, want %s", record.Failures[0].Reason, tt.reason)
 			}
@@ -94,9 +90,7 @@ func TestFallbackWithConcurrentWrites(t *testing.T) {
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
 			record := mustRun(t, engine)
-			if diff := cmp.Diff(tt.want, record.Counters); diff != "" {
-				t.Errorf("counters (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "counters", tt.want, record.Counters)
 		})
 	}
 }

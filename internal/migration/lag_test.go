@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -56,9 +55,7 @@ func testLag(t *testing.T, server *testenv.Server) {
 		}
 	}}
 	record := r.mustRun(t, engine)
-	if diff := cmp.Diff([]map[string]int{{"v1beta1": 40}}, stored); diff != "" {
-		t.Errorf("versions in etcd after the first pass (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "versions in etcd after the first pass", []map[string]int{{"v1beta1": 40}}, stored)
 	if record.BarrierKind != v1alpha1.BarrierTime || record.Repeats != 1 || !record.Complete() {
 		t.Errorf("record is %+v", record)
 	}

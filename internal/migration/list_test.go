@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // Some objects fail every list that includes them. They are named, and all others are rewritten.
@@ -44,9 +44,7 @@ func TestFailingListIsBisected(t *testing.T) {
 					}
 				}
 				want.Rewritten = 40 - want.Failed
-				if diff := cmp.Diff(want, record.Counters); diff != "" {
-					t.Errorf("counters (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "counters", want, record.Counters)
 				if record.State != contract.StateCompleted || record.Verified != want.Rewritten {
 					t.Errorf("record is %+v", record)
 				}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func owner(manager, version string) metav1.ManagedFieldsEntry {
@@ -142,9 +142,7 @@ func TestManagedFieldsWithConcurrentWrites(t *testing.T) {
 			if !record.Complete() || !written {
 				t.Errorf("record is %+v", record)
 			}
-			if diff := cmp.Diff(test.want, api.ownersOf(objectKey(0))); diff != "" {
-				t.Errorf("owners (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "owners", test.want, api.ownersOf(objectKey(0)))
 		})
 	}
 }

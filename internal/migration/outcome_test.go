@@ -12,11 +12,11 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestCommands(t *testing.T) {
@@ -34,9 +34,7 @@ func TestCommands(t *testing.T) {
 		"kubectl get namespace ns --output yaml",
 		"kubectl get crontabs.v1.example.com a --namespace ns --watch --output yaml --show-managed-fields",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "commands", want, got)
 }
 
 // TestUnderstanding has errors that are not among the recorded answers of API servers.

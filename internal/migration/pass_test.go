@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -29,12 +28,8 @@ func TestPassReadsConsistentPages(t *testing.T) {
 		{Limit: 5, Continue: "112|ns/a004"},
 		{Limit: 5, Continue: "112|ns/a009"},
 	}
-	if diff := cmp.Diff(want, api.lists); diff != "" {
-		t.Errorf("lists (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 12}, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "lists", want, api.lists)
+	expect.Equal(t, "counters", contract.Counters{Total: 12, Rewritten: 12}, record.Counters)
 	for i, r := range store.records(t) {
 		if running := r.State == contract.StateRunning && i > 1; running && r.Total != 12 {
 			t.Errorf("record %d estimates %d objects, want 12", i, r.Total)
@@ -196,9 +191,7 @@ func TestPagesArePrefetched(t *testing.T) {
 			pages = append(pages, options.Continue)
 		}
 	}
-	if diff := cmp.Diff([]string{"", "112|ns/a004", "112|ns/a009"}, pages); diff != "" {
-		t.Errorf("pages that were listed (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "pages that were listed", []string{"", "112|ns/a004", "112|ns/a009"}, pages)
 }
 
 // A list is as expensive as many patches: nothing is prefetched while only one patch may be in

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -170,9 +169,7 @@ func TestPatchSendsOnlyTheResourceVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
-	if diff := cmp.Diff(want, sent); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "patch", want, sent)
 }
 
 func TestRetryAfterIsHonouredBeforeTheNextList(t *testing.T) {

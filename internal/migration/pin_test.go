@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,9 +54,7 @@ func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	t.Helper()
 	records := store.records(t)
 	last := records[len(records)-1]
-	if diff := cmp.Diff(message, last.Message); diff != "" {
-		t.Errorf("message (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "message", message, last.Message)
 	if last.State != contract.StateAborted || last.Complete() || last.Failed != 0 {
 		t.Errorf("record is %+v", last)
 	}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func noDryRun() error {
@@ -84,7 +84,5 @@ func TestPreflightIsNotRepeated(t *testing.T) {
 	store.onSave = nil
 	tried := slices.Clone(api.dryRuns)
 	mustRun(t, engine)
-	if diff := cmp.Diff(tried, api.dryRuns); diff != "" {
-		t.Errorf("tried (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "tried", tried, api.dryRuns)
 }

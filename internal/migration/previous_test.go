@@ -7,10 +7,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // failedRun does a run of 40 objects of which every third fails.
@@ -43,9 +42,7 @@ func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	api.remove(objectKey(3))
 	api.onPatch = refusals{objectKey(6): invalid("a006")}.of
 	record := mustRun(t, retryOf(api, before, &fakeStore{}))
-	if diff := cmp.Diff(contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters); diff != "" {
-		t.Errorf("counters (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "counters", contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters)
 	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != v1alpha1.BarrierAllServers || record.Verified != 12 {
 		t.Errorf("record is %+v", record)
 	}
@@ -53,9 +50,7 @@ func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	if len(api.patched) != 25 || len(record.Failures) != 1 || record.Failures[0].Object != objectKey(6) {
 		t.Errorf("patched %v, failures %+v", api.patched, record.Failures)
 	}
-	if diff := cmp.Diff([]string{objectKey(6)}, api.oldKeys()); diff != "" {
-		t.Errorf("old objects (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "old objects", []string{objectKey(6)}, api.oldKeys())
 }
 
 func TestUnusablePreviousRunIsNotContinued(t *testing.T) {

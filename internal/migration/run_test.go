@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // The pod crashes at every patch in turn: before the write or after it, and with or without saved
@@ -84,12 +84,8 @@ func checkResumed(t *testing.T, record contract.Record, api *fakeAPI, again int)
 		Object: "ns/a006", Reason: v1alpha1.FailureAdmissionDenied, Message: forbidden("a006").Error(),
 		Command: "kubectl patch crontabs.v1.example.com a006 --namespace ns --type merge --patch '{}' --dry-run=server",
 	}}
-	if diff := cmp.Diff(want, record.Failures); diff != "" {
-		t.Errorf("failures (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"ns/a006"}, api.oldKeys()); diff != "" {
-		t.Errorf("old objects (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "failures", want, record.Failures)
+	expect.Equal(t, "old objects", []string{"ns/a006"}, api.oldKeys())
 }
 
 // The pod crashes at every list in turn, and the snapshot of the pass may expire meanwhile. Pages
@@ -116,9 +112,7 @@ func TestResumeAfterACrashAtEveryPage(t *testing.T) {
 				}
 				record := mustRun(t, newTestEngine(api, store))
 				again := record.Current
-				if diff := cmp.Diff(contract.Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters); diff != "" {
-					t.Errorf("counters (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "counters", contract.Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters)
 				if again > 5 || !record.Complete() || len(api.oldKeys()) > 0 {
 					t.Errorf("%d of a page of 5 were found current, state %s, not rewritten: %v", again, record.State, api.oldKeys())
 				}
@@ -137,7 +131,5 @@ func TestTrace(t *testing.T) {
 	for _, span := range spans.GetSpans() {
 		got = append(got, span.Name)
 	}
-	if diff := cmp.Diff([]string{"preflight", "barrier", "pages", "audit", "verify", "migrate"}, got); diff != "" {
-		t.Errorf("spans (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "spans", []string{"preflight", "barrier", "pages", "audit", "verify", "migrate"}, got)
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -35,9 +33,7 @@ func TestThrottleHonoursRetryAfter(t *testing.T) {
 	expect.NoError(t, g.acquire(t.Context()))
 	g.releaseAfter(clock.Now(), overloaded(7))
 	expect.NoError(t, g.acquire(t.Context()))
-	if diff := cmp.Diff([]time.Duration{7 * time.Second}, clock.slept); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "waits", []time.Duration{7 * time.Second}, clock.slept)
 }
 
 func TestThrottleKeepsTheLimit(t *testing.T) {

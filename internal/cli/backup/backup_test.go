@@ -109,9 +109,7 @@ func TestRun(t *testing.T) {
 		"resources/crontabs.example.com.other/namespaces/a/one.json v1 other",
 		"resources/pods/v1-preferredversion/namespaces/a/one.json v1 pod",
 	}
-	if diff := cmp.Diff(want, unpack(t, out.Bytes())); diff != "" {
-		t.Errorf("entries (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "entries", want, unpack(t, out.Bytes()))
 	if result.Converted != 1 || result.Current != 1 || result.Others != 5 || len(result.Problems) > 0 {
 		t.Errorf("result %+v", result)
 	}

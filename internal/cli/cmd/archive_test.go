@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -88,9 +86,7 @@ func TestConvertBackup(t *testing.T) {
 				"resources/crontabs.example.com/v1-preferredversion/namespaces/a/b.json " + converted,
 				`resources/pods/namespaces/a/b.json { "kind": "Pod" }`,
 			}
-			if diff := cmp.Diff(want, filesIn(t, stdout)); diff != "" {
-				t.Errorf("backup (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "backup", want, filesIn(t, stdout))
 		})
 	}
 	checkNothingLeft(t)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -68,9 +67,7 @@ func TestServeMetricsFailures(t *testing.T) {
 				said = append(said, message)
 			}, funcr.Options{})
 			startMetricsServer(logr.NewContext(t.Context(), log), tc.address, http.NotFoundHandler())()
-			if diff := cmp.Diff(tc.want, said); diff != "" {
-				t.Errorf("log (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "log", tc.want, said)
 		})
 	}
 }

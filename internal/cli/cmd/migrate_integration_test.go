@@ -136,9 +136,7 @@ func (e *migrateEnv) define(t *testing.T, plural string, objects int, changes ..
 
 func wantStoredVersions(t *testing.T, r *migrationtest.Resource, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(want, r.Definition(t).Status.StoredVersions); diff != "" {
-		t.Errorf("status.storedVersions (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "status.storedVersions", want, r.Definition(t).Status.StoredVersions)
 }
 
 // wantMigrated expects all objects, and storedVersions, to be at v1.
@@ -186,9 +184,7 @@ func (e *migrateEnv) testWhole(t *testing.T) {
 	want := []standalone.Forecast{{Resource: name, StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}, Objects: objects,
 		Prunes: []string{"v1beta1"}, Record: "ConfigMap default/kubectl-conversion-migrate." + name}}
 	want[0].Tried = 20
-	if diff := cmp.Diff(want, forecast.Forecasts); diff != "" {
-		t.Errorf("forecast (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "forecast", want, forecast.Forecasts)
 	if diff := cmp.Diff(before, e.everything(t)); diff != "" {
 		t.Errorf("the dry run wrote (-before +after):\n%s", diff)
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/migration/standalone"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestMigrateResults(t *testing.T) {
@@ -77,9 +77,7 @@ crontabs: rewriting, 2 of 4 objects, 1 failed, 3 per second
 crontabs: rewriting, 1 of 4 objects; waiting: no answer
 crontabs: trying again: lost
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "log", want, out.String())
 	if got := bar(1, 2) + bar(0, 0) + bar(2, 2); got != "[##########..........][....................][####################]" {
 		t.Errorf("bars are %s", got)
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // policyWith is a policy that a test has changed.
@@ -93,18 +93,14 @@ func TestDecideEdit(t *testing.T) {
 			} else if err := writeEdits(&out, []*edit{made}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, out.String()); diff != "" {
-				t.Errorf("output (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "output", test.want, out.String())
 		})
 	}
 }
 
 func TestPatch(t *testing.T) {
 	made := edit{Field: "spec.migration.trigger", Value: `a "text"`}
-	if diff := cmp.Diff(`{"metadata":{"resourceVersion":"7"},"spec":{"migration":{"trigger":"a \"text\""}}}`, string(made.patch("7"))); diff != "" {
-		t.Errorf("patch (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "patch", `{"metadata":{"resourceVersion":"7"},"spec":{"migration":{"trigger":"a \"text\""}}}`, string(made.patch("7")))
 }
 
 // TestForeignFieldManagers: a field that a GitOps tool applies is not changed.
@@ -139,9 +135,7 @@ func TestForeignFieldManagers(t *testing.T) {
 			if got := ""; err != nil && err.Error() != test.err || err == nil && test.err != got {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
-			if diff := cmp.Diff(test.says, made.Says); diff != "" {
-				t.Errorf("says (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "says", test.says, made.Says)
 		})
 	}
 }

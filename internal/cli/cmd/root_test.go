@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -70,9 +69,7 @@ func TestLogs(t *testing.T) {
 					t.Errorf("fields %v", fields)
 				}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("messages (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "messages", tc.want, got)
 		})
 	}
 }
@@ -90,7 +87,5 @@ func TestVersion(t *testing.T) {
 	t.Cleanup(func() { version = "" })
 	stdout, _, err := run("--version")
 	expect.NoError(t, err)
-	if diff := cmp.Diff("conversion-operator version v1.2.3\n", stdout); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "output", "conversion-operator version v1.2.3\n", stdout)
 }

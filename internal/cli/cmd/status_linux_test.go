@@ -14,15 +14,14 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cli/overview"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestScreen: on a terminal, the output replaces the previous one, and is not larger than the
 // terminal.
 func TestScreen(t *testing.T) {
 	near, far := pseudoterminal(t)
-	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 5, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 5, Col: 80}))
 	options := statusOptions{output: output{form: formTable}, now: time.Now}
 	view := options.newView(far, io.Discard, true)
 	defer view.stop()
@@ -31,9 +30,7 @@ func TestScreen(t *testing.T) {
 	})
 	one := overview.Of(overview.Observed{Policy: policy, Now: time.Now(), Program: pluginName})
 	for i, want := range []string{clearAll + toTop, toTop} {
-		if err := view.show([]*overview.Overview{one}, ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, view.show([]*overview.Overview{one}, ""))
 		got := shown(t, near, clearBelow)
 		if !strings.HasPrefix(got, want) || i > 0 && strings.Contains(got, clearAll) {
 			t.Errorf("picture %d is %q", i, got)
@@ -50,16 +47,12 @@ func TestScreen(t *testing.T) {
 // TestScreenWithoutSize: a terminal that does not know its size, as in some pipelines, gets everything.
 func TestScreenWithoutSize(t *testing.T) {
 	near, far := pseudoterminal(t)
-	if err := unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, unix.IoctlSetWinsize(int(far.Fd()), unix.TIOCSWINSZ, &unix.Winsize{}))
 	options := statusOptions{output: output{form: formTable}, now: time.Now}
 	view := options.newView(far, io.Discard, true)
 	defer view.stop()
 	one := overview.Of(overview.Observed{Policy: policyWith(func(*v1alpha1.ConversionPolicy) {}), Now: time.Now(), Program: pluginName})
-	if err := view.show([]*overview.Overview{one}, ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, view.show([]*overview.Overview{one}, ""))
 	if got := shown(t, near, clearBelow); !strings.Contains(got, "NotSeen") || strings.Contains(got, "more lines") {
 		t.Errorf("the picture is %q", got)
 	}

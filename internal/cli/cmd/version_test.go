@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -25,9 +23,7 @@ func TestVersionCommand(t *testing.T) {
 	expect.NoError(t, err)
 	got := build{}
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("version -o json (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "version -o json", want, got)
 
 	stdout, _, err = run("version")
 	expect.NoError(t, err)

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestProse(t *testing.T) {
@@ -37,9 +37,7 @@ func TestSplit(t *testing.T) {
 		`.a["b"c"]`:                           {`.a["b"c"]`},
 		"no path":                             {"no path"},
 	} {
-		if diff := cmp.Diff(want, split(path)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		expect.Equal(t, path, want, split(path))
 	}
 }
 
@@ -71,9 +69,7 @@ func TestCurves(t *testing.T) {
 		"spoke alone": {[]int{3}, nil, []curve{{Path: "M0 3.5 H12", From: 3, To: -1}}},
 		"hub alone":   {nil, []int{3}, []curve{{Path: "M88 3.5 H100", From: -1, To: 3}}},
 	} {
-		if diff := cmp.Diff(test.want, curvesOf(kind{}, test.from, test.to)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name, test.want, curvesOf(kind{}, test.from, test.to))
 	}
 }
 
@@ -95,9 +91,7 @@ func TestTones(t *testing.T) {
 		for status := range slices.Values([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}) {
 			got = append(got, toneOf(metav1.Condition{Type: test.condition, Status: status}))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.condition, diff)
-		}
+		expect.Equal(t, test.condition, test.want, got)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMerge: differences between installations become conditions, which do not depend on each other.
@@ -39,9 +39,7 @@ func TestMerge(t *testing.T) {
 	for name := range got {
 		got[name] = strings.NewReplacer("{{- if ", "[", " }}\n", " ", "\n{{- end }}", "]").Replace(got[name])
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("templates, with conditions in brackets (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "templates, with conditions in brackets", want, got)
 	if _, err := merge(nil, setting{Needs: []string{"later"}}, []*object{words("a")}, nil); err == nil {
 		t.Error("a component before those that it needs is accepted")
 	}
@@ -51,7 +49,5 @@ func TestMerge(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	got := template("text: '{{ braces }} of conversion-system'\nnumber: helm(.Values.number)\nitems:\n- helm: toYaml .Values.items\nmap:\n  helm: toYaml .Values.map\n")
 	want := "text: '{{ \"{{\" }} braces }} of {{ .Release.Namespace }}'\nnumber: {{ .Values.number }}\nitems:\n{{- toYaml .Values.items | nindent 0 }}\nmap:\n  {{- toYaml .Values.map | nindent 2 }}\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("template (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "template", want, got)
 }

@@ -69,9 +69,7 @@ func TestBuildCompilesOnlyWhatChanged(t *testing.T) {
 		if err := b.build(t.Context(), fakeTargets); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		if diff := cmp.Diff(step.want, compiled); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.name, diff)
-		}
+		expect.Equal(t, step.name, step.want, compiled)
 	}
 }
 
@@ -116,9 +114,7 @@ func TestFailedBuildIsRepeated(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot build a: syntax error") {
 		t.Errorf("got error %v, want one that names the binary and the cause", err)
 	}
-	if diff := cmp.Diff("building a\n", progress.String()); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "progress", "building a\n", progress.String())
 	if missing := failing.missing(fakeTargets); len(missing) != 2 {
 		t.Errorf("%d targets are missing after a failure, want 2", len(missing))
 	}
@@ -215,9 +211,7 @@ func TestImageArchive(t *testing.T) {
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string][]byte{"test": []byte("program")}, readTar(t, bytes.NewReader(layer))); diff != "" {
-		t.Errorf("layer (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "layer", map[string][]byte{"test": []byte("program")}, readTar(t, bytes.NewReader(layer)))
 }
 
 func readTar(t *testing.T, r io.Reader) map[string][]byte {
@@ -310,9 +304,7 @@ func TestOfficialBinaries(t *testing.T) {
 			if (err != nil) != c.fails || !strings.Contains(fmt.Sprint(err)+progress.String(), c.says) {
 				t.Errorf("got error %v and progress\n%s\nwant %q", err, progress.String(), c.says)
 			}
-			if diff := cmp.Diff(c.built, strings.Join(built, " ")); diff != "" {
-				t.Errorf("compiled (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "compiled", c.built, strings.Join(built, " "))
 			for _, each := range wanted {
 				content, err := os.ReadFile(filepath.Join(b.dir, "bin", each.name))
 				if c.fails != (err != nil) || !c.fails && string(content) != each.name {

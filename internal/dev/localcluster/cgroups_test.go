@@ -52,18 +52,14 @@ func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
 
 	ids, err := containerIDs(cluster)
 	expect.NoError(t, err)
-	if diff := cmp.Diff([]string{ours, sandbox}, ids); diff != "" {
-		t.Errorf("containers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "containers", []string{ours, sandbox}, ids)
 	expect.NoError(t, removeGroups([]string{cpu, memory}, ids))
 	for dir, want := range map[string][]string{
 		filepath.Join(cpu, "k8s.io"):       {theirs},
 		filepath.Join(memory, "k8s.io"):    {"not-a-container"},
 		filepath.Join(memory, "somewhere"): {ours},
 	} {
-		if diff := cmp.Diff(want, names(t, dir)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", dir, diff)
-		}
+		expect.Equal(t, dir, want, names(t, dir))
 	}
 }
 

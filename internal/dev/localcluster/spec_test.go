@@ -86,9 +86,7 @@ func TestConfigIsRendered(t *testing.T) {
 	}
 	readYAML(t, filepath.Join(s.Dir, "kubeconfig"), &kubeconfig)
 	got := []string{kubeconfig.Clusters[0].Cluster.Server, kubeconfig.Clusters[0].Cluster.CA, kubeconfig.Users[0].User.Token}
-	if diff := cmp.Diff([]string{"https://10.240.0.1:443", base64.StdEncoding.EncodeToString([]byte("CA")), "secret"}, got); diff != "" {
-		t.Errorf("kubeconfig (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "kubeconfig", []string{"https://10.240.0.1:443", base64.StdEncoding.EncodeToString([]byte("CA")), "secret"}, got)
 	var kubelet map[string]any
 	readYAML(t, filepath.Join(s.Dir, "kubelet.yaml"), &kubelet)
 	if kubelet["containerRuntimeEndpoint"] != "unix:///run/containerd.sock" || kubelet["cgroupsPerQOS"] != false {
@@ -113,9 +111,7 @@ func TestPrepare(t *testing.T) {
 	expect.NoError(t, err)
 	want, err := prepare(o)
 	expect.NoError(t, err)
-	if diff := cmp.Diff([]string{"audit-policy.yaml", "cluster.json", "cni", "kubeconfig", "log", "pki", "processes"}, names(t, want.Dir)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "files", []string{"audit-policy.yaml", "cluster.json", "cni", "kubeconfig", "log", "pki", "processes"}, names(t, want.Dir))
 	got, err := readSpec(want.Dir)
 	expect.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestCEL packs two numbers into one, joins a list, converts a map to a list, and has elements of a
@@ -81,7 +80,5 @@ func TestCELInTheRuleset(t *testing.T) {
 		Spoke: []conversion.CELField{{Name: "a", Schema: []byte(`{"type":"string"}`), Expression: "string(self.b)"}},
 		Hub:   []conversion.CELField{{Name: "b", Schema: []byte(`{"type":"string","format":"date-time"}`), Expression: "self.a"}},
 	}
-	if diff := cmp.Diff(want, ruleset.Spokes[0].Root.Exchanges[0].CEL); diff != "" {
-		t.Errorf("ruleset (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "ruleset", want, ruleset.Spokes[0].Root.Exchanges[0].CEL)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestChanges converts an object to v2 by one set of rules, and back by another: data that was
@@ -101,9 +102,7 @@ func TestChanges(t *testing.T) {
 				t.Fatalf("there (-want +got):\n%s", diff)
 			}
 			back := convert(t, after, there, "v1")
-			if diff := cmp.Diff(test.back, back); diff != "" {
-				t.Errorf("back (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "back", test.back, back)
 			wantBytes(t, after, back, "v2", test.now)
 		})
 	}
@@ -138,9 +137,7 @@ func TestRefusedStatus(t *testing.T) {
 		"Refuse": named("v1", `v1 {"/status/phase":"Ready"}`, `"status":{}`),
 	} {
 		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, preservedStatus: "+setting+", spokes: [{version: v1}]}")
-		if diff := cmp.Diff(want, convert(t, converterOf(t, compile.Compile(crd, rules)), object, "v1")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", setting, diff)
-		}
+		expect.Equal(t, setting, want, convert(t, converterOf(t, compile.Compile(crd, rules)), object, "v1"))
 	}
 }
 

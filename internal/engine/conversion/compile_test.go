@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // refusal is rules that do not compile, and the first error: where it is, and a part of its text.
@@ -193,12 +192,8 @@ func TestCompileMissing(t *testing.T) {
 			if result.Ruleset != nil {
 				planned = converterOf(t, result).Ruleset().Versions
 			}
-			if diff := cmp.Diff(test.missing, missing); diff != "" {
-				t.Errorf("missing (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.planned, planned); diff != "" {
-				t.Errorf("planned (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "missing", test.missing, missing)
+			expect.Equal(t, "planned", test.planned, planned)
 		})
 	}
 }
@@ -208,9 +203,7 @@ func TestCompileVerdict(t *testing.T) {
 	want := []v1alpha1.Verdict{{
 		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
 	}}
-	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "verdicts", want, result.Verdicts)
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write") {
 		t.Errorf("warnings: %v", result.Warnings)
 	}
@@ -221,9 +214,7 @@ func TestCompileVerdictOfDrops(t *testing.T) {
 	want := []v1alpha1.Verdict{{
 		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}}, Dropped: []v1alpha1.VersionedField{{Version: "v1", Path: ".old"}},
 	}}
-	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "verdicts", want, result.Verdicts)
 }
 
 // TestCompileEqualSchemas checks that fields with equal schemas are copied byte by byte.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestConvert converts from v1 to v2 and back.
@@ -201,16 +202,12 @@ func TestAnswer(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	const object = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"generation":1,"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"},"managedFields":[{}]},"a":"1"}`
 	out, outcome, err := c.Answer([]byte("["), []byte(object+" ,{]"), "v2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := `[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"}},"b":"1"}`
 	if diff := cmp.Diff(want, string(out)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1"}, outcome); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "outcome", conversion.Outcome{Read: len(object), From: "v1"}, outcome)
 }
 
 // TestNoAllocations converts by all kinds of rules that do not compute large values.

@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // The fields of the examples in the documentation.
@@ -65,9 +66,7 @@ func TestDocs(t *testing.T) {
 func checkExamples(t *testing.T, page, spoke, hub string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var c *conversion.Converter
 	var first, firstVersion string
 	examples := 0
@@ -117,9 +116,7 @@ func docsObject(t *testing.T, version, code string) string {
 	metadata["name"] = "example"
 	object["metadata"] = metadata
 	text, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }
 
@@ -181,9 +178,7 @@ func TestSamples(t *testing.T) {
 			c := sample(t, test.sample)
 			wantBytes(t, c, test.object, test.to, test.want)
 			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			back := convert(t, c, test.want, outcome.From)
 			if !sameJSON(t, test.object, back) {
 				t.Errorf("back: %s, want %s", back, test.object)

@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestDraftsSayWhereTheyDiffer checks in random worlds that a policy drafted by asking a converter gives the answers
@@ -114,9 +115,7 @@ func (w *draftWorld) differsElsewhere(t *testing.T) bool {
 			object := objects.Object(kindtest.Structural(t, from.Schema.OpenAPIV3Schema), "example.com/"+from.Name, "Widget")
 			delete(object, "metadata")
 			text, err := json.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			want, errWant := w.converter.Convert(nil, text, to)
 			got, errGot := w.drafted.Convert(nil, text, to)
 			if errWant != nil || errGot != nil {
@@ -134,13 +133,9 @@ func (w *draftWorld) differsElsewhere(t *testing.T) bool {
 func fieldsOf(t *testing.T, object []byte) string {
 	t.Helper()
 	value, err := decodeAny(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	delete(value.(map[string]any), "metadata")
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestFits has fields of which one version allows more: values that both allow are copied, and all
@@ -72,16 +71,12 @@ func TestFitsVerdict(t *testing.T) {
 	})
 	result := compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}"))
 	want := []v1alpha1.Verdict{{Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".c.log"}}}}
-	if diff := cmp.Diff(want, result.Verdicts); diff != "" {
-		t.Errorf("verdict (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "verdict", want, result.Verdicts)
 	partly := map[string]bool{}
 	for _, leaf := range result.Leaves {
 		partly[leaf.String()] = leaf.PartlyPreserved
 	}
-	if diff := cmp.Diff(map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, partly); diff != "" {
-		t.Errorf("odd (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "odd", map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, partly)
 	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
 	if len(result.Errors) != 1 || result.Ruleset != nil {
 		t.Errorf("with require: Exact there are the errors %v", result.Errors)
@@ -97,9 +92,7 @@ func TestMetadataBelongsToTheAPIServer(t *testing.T) {
 		".metadata":        `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
 	} {
 		parsed, err := conversion.ParsePath(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if err := conversion.CheckMetadata(parsed); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}

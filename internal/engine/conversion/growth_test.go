@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // FuzzNoGrowth converts an object back and forth repeatedly: the object and its preserved data do
@@ -207,9 +208,7 @@ func work(t testing.TB, c *conversion.Converter, object []byte, to string) float
 func processorTime(t testing.TB) time.Duration {
 	t.Helper()
 	used, err := processorUsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return used
 }
 

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // If a ruleset expects an object there may be a list, whose elements have no names.
 func TestListInPlaceOfAnObject(t *testing.T) {
 	const text = `{"a":[1,{"b":2}]}`
 	root, err := parse([]byte(text), openAll)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var paths []Path
 	of := holder{slot: newSlot(Path{"a"}, 0), named: setOf([]string{"b"})}
 	for i := range fewNames + 1 {
@@ -48,9 +48,7 @@ func TestByName(t *testing.T) {
 		for i := range count {
 			for _, spelling := range []string{"é%d", `\u00e9%d`} {
 				root, err := parse(fmt.Appendf(nil, `{"`+spelling+`":0,"other":0}`, i), openMembers)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				if got := numbers.lookup(root.first); got != i+1 {
 					t.Errorf("of %d names, %s is %d, want %d", count, root.first.key, got, i+1)
 				}
@@ -71,9 +69,7 @@ func TestByNameOfNamesThatLookAlike(t *testing.T) {
 		}
 		for i, text := range append(names, "abcuabc") {
 			root, err := parse([]byte(`{"`+text+`":0}`), openMembers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if got, want := numbers.lookup(root.first), (i+1)%(len(names)+1); got != want {
 				t.Errorf("of %q, %s is %d, want %d", names, text, got, want)
 			}
@@ -90,9 +86,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 			for _, slash := range []string{"/", `\/`, `\u002f`} {
 				quoted := strings.ReplaceAll(string(appendQuoted(nil, other)), "/", slash)
 				root, err := parse([]byte(`{`+quoted+`:0}`), openMembers)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				if found := root.get(&wanted) != nil; found != (text == other) {
 					t.Errorf("%s is found as %q: %t", quoted, text, found)
 				}

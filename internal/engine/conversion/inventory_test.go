@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const preservedV1 = "conversion-operator.io/v1.widgets.example.com"
@@ -29,9 +28,7 @@ func inventoryResult(t *testing.T) compile.Result {
 
 func TestPlaces(t *testing.T) {
 	places, err := conversion.NewPlaces(inventoryResult(t).Ruleset, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for field, want := range map[string]conversion.Place{
 		".spec.a": conversion.WholePlace, ".spec.both": conversion.WholePlace, ".spec.note": conversion.NoPlace, ".spec.note.deep": conversion.NoPlace,
 		".spec.mode": conversion.SomePlace, ".spec.size": conversion.NoPlace, ".spec.gone": conversion.NoPlace, ".spec": conversion.SomePlace,
@@ -65,9 +62,7 @@ func TestPreservedIn(t *testing.T) {
 		Version: "v1", Bytes: len(text),
 		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
 	}}
-	if diff := cmp.Diff(want, c.PreservedIn(map[string]string{preservedV1: text, "conversion-operator.io/v1.others.example.com": text})); diff != "" {
-		t.Errorf("held (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "held", want, c.PreservedIn(map[string]string{preservedV1: text, "conversion-operator.io/v1.others.example.com": text}))
 	got := c.PreservedIn(map[string]string{preservedV1: "garbage"})
 	if len(got) != 1 || !got[0].Unreadable || got[0].Bytes != len("garbage") {
 		t.Errorf("garbage is %+v", got)
@@ -88,9 +83,7 @@ func TestUnplaced(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{".pools[*].cpu", ".pools[*].cpu: the value must be an integer, not a string", ".spec.gone", ".spec.note: the value is too long"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("unplaced (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "unplaced", want, got)
 	if other := c.Unplaced(map[string]string{preservedV1: text}, "v3"); other != nil {
 		t.Errorf("of an unknown version: %v", other)
 	}
@@ -119,12 +112,8 @@ func TestWithoutPreserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.WithoutPreserved(test.annotations, "v1", test.accepted)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "changes", test.want, got)
 		})
 	}
 	if _, err := c.WithoutPreserved(nil, "v1", []string{"spec"}); err == nil {
@@ -145,9 +134,7 @@ func TestHoldings(t *testing.T) {
 		{Version: "v0", Objects: 1, Bytes: 5, Unreadable: 1},
 		{Version: "v1", Objects: 2, Bytes: 17, Fields: []conversion.FieldHoldings{{".a", 1}, {".b", 2}}},
 	}}
-	if diff := cmp.Diff(want, before); diff != "" {
-		t.Errorf("holdings (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "holdings", want, before)
 	if last := h.Versions[2]; len(last.Fields) != conversion.MaxCounted || !last.More {
 		t.Errorf("%d fields are counted, more: %t", len(last.Fields), last.More)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // FuzzTotality checks that every object is converted, even one that violates its schema, and that
@@ -75,9 +76,7 @@ func FuzzDeterminism(f *testing.F) {
 		object := w.object(from)
 		want := convert(t, w.converter, object, to)
 		another, err := conversion.NewConverter(w.ruleset)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		convert(t, another, w.object(to), from)
 		var all sync.WaitGroup
 		for range 4 {

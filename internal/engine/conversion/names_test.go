@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMovedObject moves an object to another name, with rules for fields in it, and fields that only one
@@ -121,9 +120,7 @@ func TestMovedVerdicts(t *testing.T) {
 		"v1:.ports[*].num Exact rules[0] .ports", "v1:.ports[*].old Preserved  .ports[*].old", "v1:.ports[*].tls.x Exact rules[1] .ports[*].tls",
 		"v2:.listeners[*].num Exact rules[0] .listeners", "v2:.listeners[*].security.new Preserved  .listeners[*].security.new", "v2:.listeners[*].security.x Exact rules[1] .listeners[*].security",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "verdicts", want, got)
 	keys := "the elements of .listeners have no keys: what is preserved of one (v1:.ports[*].old, v2:.listeners[*].security.new) is lost"
 	if !slices.ContainsFunc(result.Warnings, func(warning string) bool { return strings.Contains(warning, keys) }) {
 		t.Errorf("%q is not among %q", keys, result.Warnings)
@@ -234,16 +231,12 @@ func TestMovedSiblings(t *testing.T) {
 		t.Errorf("preserved: %+v", held)
 	}
 	changes, err := c.WithoutPreserved(annotations, "v1", []string{".ports[*].own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if moved := changes[name("v3")]; moved == nil || *moved != `{"format":2,"fields":{"/doors/[title=\"x\"]/own":"1"}}` {
 		t.Errorf("changes: %v", changes)
 	}
 	places, err := conversion.NewPlaces(result.Ruleset, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for field, want := range map[string]conversion.Place{".ports[*].own": conversion.NoPlace, ".ports[*].label": conversion.WholePlace, ".listeners[*].title": conversion.NoPlace} {
 		if got := places.Of("v1", field); got != want {
 			t.Errorf("place of %s: %v, want %v", field, got, want)

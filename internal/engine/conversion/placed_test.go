@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestPlacedList moves a list to another object, with rules for fields in its elements, whose key and a
@@ -162,9 +161,7 @@ func TestPlacedVerdicts(t *testing.T) {
 		"v2:.net.listener.a Exact rules[1] .net.listener", "v2:.net.listener.b Exact rules[1] .net.listener", "v2:.net.listener.c Dropped rules[2] .net.listener.c",
 		"v2:.net.listeners[*].must Preserved  .net.listeners[*].must", "v2:.net.listeners[*].num Exact rules[0] .net.listeners",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "verdicts", want, got)
 	for _, says := range []string{".net.listeners[*].must (v1 does not have it)", ".net.listener.b has maxLength 5 (v1: 9)"} {
 		if !slices.ContainsFunc(result.Warnings, func(warning string) bool { return strings.Contains(warning, says) }) {
 			t.Errorf("no warning says %q: %q", says, result.Warnings)
@@ -195,9 +192,7 @@ func TestPlacedInventory(t *testing.T) {
 		t.Errorf("without .ports[*].old: %v, %v", changes, err)
 	}
 	places, err := conversion.NewPlaces(result.Ruleset, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for field, want := range map[string]conversion.Place{".ports[*].old": conversion.NoPlace, ".ports[*].name": conversion.WholePlace, ".ports": conversion.SomePlace} {
 		if got := places.Of("v1", field); got != want {
 			t.Errorf("%s has the place %v, want %v", field, got, want)

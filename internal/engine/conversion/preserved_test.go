@@ -22,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // ofV1 is the annotation for preserved data of v1.
@@ -123,9 +124,7 @@ func TestMergedElement(t *testing.T) {
 	}
 	c := converterOf(t, between(t, list("own"), list("note"), ""))
 	there := convert(t, c, annotated("v1", `v2 {"/l/0":{"x":"1","note":"n"},"@/l/0":`+digest(`{"own":"mine","x":"1"}`)+`}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
-	if diff := cmp.Diff(annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there); diff != "" {
-		t.Errorf("there (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "there", annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there)
 	back := convert(t, c, there, "v1")
 	if !strings.Contains(back, `"l":[{"x":"1","own":"mine"}]`) {
 		t.Errorf("back: %s has lost what is only in v1", back)
@@ -169,9 +168,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatalf("there (-want +got):\n%s", diff)
 	}
 	back := convert(t, c, there, "v1")
-	if diff := cmp.Diff(withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), back); diff != "" {
-		t.Errorf("back (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "back", withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), back)
 	wantBytes(t, c, back, "v2", there)
 }
 
@@ -197,17 +194,13 @@ func TestOverflow(t *testing.T) {
 
 	c := converting(v1alpha1.OverflowDrop)
 	there, outcome, err := c.Answer(nil, []byte(object), "v2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text := annotationOf(t, string(there), ofV1)
 	preserved := decode(t, `{"format":2,"fields":{"/a":"`+large+`","/c":"1"},"dropped":["/b"]}`)
 	if got := inflated(t, text); !reflect.DeepEqual(preserved, got) {
 		t.Errorf("there: got %.200s, want %.200s", generate.Plain(got), generate.Plain(preserved))
 	}
-	if diff := cmp.Diff(conversion.Outcome{Read: len(object), From: "v1", PreservedBytes: len(text), DroppedValues: 1}, outcome); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "outcome", conversion.Outcome{Read: len(object), From: "v1", PreservedBytes: len(text), DroppedValues: 1}, outcome)
 	wantBytes(t, c, string(there), "v1", named("v1", "", `"a":"`+large+`","c":"1"`))
 
 	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", conversion.MaxAnnotations-50)+`"},`, 1)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -41,28 +42,18 @@ type recordedConversion struct {
 func TestRecorded(t *testing.T) {
 	file := filepath.Join("testdata", "recorded.json.gz")
 	packed, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	text, err := io.ReadAll(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var worlds []*recordedWorld
-	if err := json.Unmarshal(text, &worlds); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(text, &worlds))
 	for i, w := range worlds {
 		t.Run(fmt.Sprint("world ", i), w.check)
 	}
 	if golden.Update() {
-		if err := os.WriteFile(file, gzipped(t, worlds), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(file, gzipped(t, worlds), 0o600))
 	}
 }
 
@@ -95,19 +86,13 @@ func (r *recordedWorld) check(t *testing.T) {
 func gzipped(t *testing.T, worlds []*recordedWorld) []byte {
 	t.Helper()
 	text, err := json.Marshal(worlds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if _, err := writer.Write(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, writer.Close())
 	return packed.Bytes()
 }

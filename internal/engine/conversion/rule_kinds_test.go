@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -46,9 +47,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	tests := map[string]string{"kindsRules": kindsRules}
 	for _, file := range []string{"compile_test.go", filepath.Join("compile", "roundtrip_test.go"), "growth_test.go"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		tests[file] = string(text)
 	}
 	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
@@ -81,13 +80,9 @@ func TestEveryKindOfRule(t *testing.T) {
 func canaryAt(t *testing.T, c *conversion.Converter, from, to string) map[string]json.RawMessage {
 	t.Helper()
 	text, err := c.Convert(nil, c.Canary(from, to), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	object := map[string]json.RawMessage{}
-	if err := json.Unmarshal(text, &object); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(text, &object))
 	return object
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestIdentity checks that a ruleset is the identity only if it changes no object.
@@ -148,9 +149,7 @@ func sameFields(t *testing.T, object string) []string {
 		L, K []element
 		M    map[string]element
 	}
-	if err := json.Unmarshal([]byte(object), &fields); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(object), &fields))
 	var all []string
 	for _, element := range slices.Concat(fields.L, fields.K, []element{fields.M["a/"], fields.O}) {
 		all = append(all, string(element.Same))

@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func from[T any](t testing.TB, text string) *T {
@@ -109,13 +110,9 @@ func wantBytes(t testing.TB, c *conversion.Converter, object, to, want string) {
 func sameJSON(t testing.TB, a, b string) bool {
 	t.Helper()
 	left, err := conversion.Canonical([]byte(a))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	right, err := conversion.Canonical([]byte(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return left == right
 }
 
@@ -130,9 +127,7 @@ func readSample(t testing.TB, dir string) (*v1alpha1.ConversionPolicy, *apiexten
 	t.Helper()
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		return string(text)
 	}
 	return from[v1alpha1.ConversionPolicy](t, read("2-policy.yaml")), from[apiextensionsv1.CustomResourceDefinition](t, read("3-crd-both.yaml"))

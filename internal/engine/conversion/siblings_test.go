@@ -7,11 +7,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestSiblings has a field that two spokes share and the hub lacks: it is one field.
@@ -62,9 +61,7 @@ func TestPreservedMovesToSibling(t *testing.T) {
 			annotations := map[string]string{name("v1"): going}
 			maps.Copy(annotations, test.others)
 			changes, err := c.WithoutPreserved(annotations, "v1", []string{".own", ".only"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got := map[string]string{}
 			for name, value := range changes {
 				got[name] = "(removed)"
@@ -73,9 +70,7 @@ func TestPreservedMovesToSibling(t *testing.T) {
 				}
 			}
 			test.want[name("v1")] = "(removed)"
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("changes (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "changes", test.want, got)
 		})
 	}
 }

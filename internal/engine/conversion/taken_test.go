@@ -6,9 +6,8 @@ package conversion_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestLiveDataOfAnotherShape has live data at v2 that v1 cannot have, and a value for the same
@@ -65,9 +64,7 @@ func TestLiveDataOfAnotherShape(t *testing.T) {
 				t.Fatalf("the live data is not preserved: %s", there)
 			}
 			delete(annotations, ofLive)
-			if diff := cmp.Diff(decode(t, named("v1", "v1 "+test.carried, test.at)), object); diff != "" {
-				t.Errorf("at v1 (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "at v1", decode(t, named("v1", "v1 "+test.carried, test.at)), object)
 			wantConverted(t, c, there, "v2", named("v2", "v1 "+test.carried, test.live))
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // shorteningOf is converterOf for rules that may truncate objects.
@@ -110,9 +111,7 @@ func TestTruncated(t *testing.T) {
 			}
 			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
-			if diff := cmp.Diff(want, err.Error()); diff != "" {
-				t.Errorf("back (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "back", want, err.Error())
 			if err := c.Admit([]byte(there), nil); err == nil || err.Error() != want {
 				t.Errorf("admission: got %v", err)
 			}

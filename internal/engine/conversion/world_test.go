@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // world is a kind with versions and rules, and a generator of its objects. Each law of conversion
@@ -411,9 +412,7 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 			continue
 		}
 		ofSpoke, ofHub, err := cel.FromNothing()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		made["of missing fields"]++
 		made.addIf(in != "", "of missing fields"+in)
 		made["of missing fields of the spoke"] += len(ofSpoke)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -32,9 +31,7 @@ func TestParseRecordRoundTrip(t *testing.T) {
 	expect.NoError(t, err)
 	got, err := ParseRecord(data)
 	expect.NoError(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "record", want, got)
 }
 
 func TestParseRecordRefuses(t *testing.T) {

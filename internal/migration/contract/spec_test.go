@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -49,14 +48,10 @@ func TestSpecFormat1(t *testing.T) {
 		`"propagationDelay":"2m0s","preflight":20,"pageSize":500,"concurrency":32,"pace":"Fast","maxWritesPerSecond":50,"verify":"Full",` +
 		`"fallback":["Status","OldVersion"],"oldVersions":["v1beta1"],"tracingEndpoint":"http://collector:4317"}`
 	text := textOf(t, fullSpec())
-	if diff := cmp.Diff(want, text); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "text", want, text)
 	got, err := ParseSpec(text)
 	expect.NoError(t, err)
-	if diff := cmp.Diff(fullSpec(), got); diff != "" {
-		t.Errorf("specification (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "specification", fullSpec(), got)
 }
 
 // A resource without a CustomResourceDefinition is pinned to a hash, and may be in the core group.
@@ -66,9 +61,7 @@ func TestSpecOfBuiltInResource(t *testing.T) {
 	want.Resource = metav1.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	got, err := ParseSpec(textOf(t, want))
 	expect.NoError(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("specification (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "specification", want, got)
 }
 
 func TestParseSpecRefuses(t *testing.T) {
@@ -108,9 +101,7 @@ func TestParseSpecRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "error", c.want, err.Error())
 		})
 	}
 }

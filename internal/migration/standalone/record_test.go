@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,9 +106,7 @@ func TestFile(t *testing.T) {
 	expect.NoError(t, err)
 	data, err := file.of("a").Load(t.Context())
 	expect.NoError(t, err)
-	if diff := cmp.Diff(map[string]string{"x": "3", "y": "2"}, data); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "data", map[string]string{"x": "3", "y": "2"}, data)
 
 	// Another process that takes the file over.
 	expect.NoError(t, os.WriteFile(file.lock(), []byte("another"), 0o600))

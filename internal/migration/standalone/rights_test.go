@@ -6,8 +6,9 @@ package standalone
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestRoles(t *testing.T) {
@@ -27,9 +28,7 @@ func TestRoles(t *testing.T) {
 		}),
 		roleOf("role", "default", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}}),
 	}
-	if diff := cmp.Diff(want, Roles("role", rights, nil)); diff != "" {
-		t.Errorf("roles (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "roles", want, Roles("role", rights, nil))
 	if got := Roles("role", rights, &Subject{"ci", "migrate"}); len(got) != 4 {
 		t.Errorf("with bindings: %v", got)
 	}

@@ -16,6 +16,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func crontabs() *apiextensionsv1.CustomResourceDefinition {
@@ -67,9 +69,7 @@ func TestVersionsInUse(t *testing.T) {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1", Served: true}, {Name: "v2"}, {Name: "v3"}, {Name: "v4", Storage: true}}
 	crd.Status.StoredVersions = []string{"v2", "v4"}
-	if diff := cmp.Diff([]string{"v1", "v2", "v4"}, VersionsInUse(crd)); diff != "" {
-		t.Errorf("versions (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "versions", []string{"v1", "v2", "v4"}, VersionsInUse(crd))
 }
 
 func TestStrategy(t *testing.T) {
@@ -166,13 +166,9 @@ metadata:
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got, want map[string]any
-			if err := json.Unmarshal(c.got, &got); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, json.Unmarshal(c.got, &got))
 			read(t, c.want, &want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("canary (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "canary", want, got)
 		})
 	}
 }
@@ -187,9 +183,7 @@ func TestCanariesAreBounded(t *testing.T) {
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema}}}
 	var got map[string]any
-	if err := json.Unmarshal(FilledCanary(crd, "v1"), &got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal(FilledCanary(crd, "v1"), &got))
 	if len(got) != maxSamples+3 { // apiVersion, kind and metadata
 		t.Errorf("the canary has %d fields", len(got))
 	}
@@ -197,9 +191,7 @@ func TestCanariesAreBounded(t *testing.T) {
 
 func read(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
 func TestReaderOf(t *testing.T) {
@@ -258,9 +250,7 @@ var (
 // TestReadersAreDocumented: users find every group, and no other.
 func TestReadersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", "bootstrap.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var known, documented []string
 	for _, reader := range Readers {
 		known = append(known, reader.Groups...)

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // allFields is the managedFields entry of a manager that applied a whole conversion.
@@ -123,9 +125,7 @@ func TestByPriority(t *testing.T) {
 		got = append(got, version.Name)
 	}
 	want := []string{"v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1", "foo1", "foo10"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "order", want, got)
 	if version, at := Version(crd, "v10"); version == nil || version.Name != "v10" || at != 2 {
 		t.Errorf("v10 is %v at %d", version, at)
 	}

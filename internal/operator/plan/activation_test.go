@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const waitsForAdmission = "waiting until all API servers refuse objects that are too large to convert"
@@ -94,9 +94,7 @@ func TestProofsAreRecalled(t *testing.T) {
 		t.Fatalf("status.verification is %+v once it is active", want)
 	}
 	w.observed.Policy.Status.Verification = nil
-	if diff := cmp.Diff(want, w.plan().Status.Verification); diff != "" {
-		t.Errorf("status.verification (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "status.verification", want, w.plan().Status.Verification)
 	w.observed.Samples, w.observed.APIServer = nil, nil
 	if got := w.plan().Status.Verification; got != nil {
 		t.Errorf("status.verification is %+v where nothing is known", got)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // admit stores a webhook configuration as the API server would, and tells of it.
@@ -102,9 +102,7 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 			wanted := decided.Status.Converter.Revision
 			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && len(stored.BinaryData) > 0 {
 				rules, err := conversion.LoadStored(wanted, stored.BinaryData[conversion.StoredName(names.Child(crontabs), wanted)])
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, err)
 				return rules.Truncating
 			}
 		}
@@ -171,9 +169,7 @@ func TestWritesNeedNoConverter(t *testing.T) {
 				got = append(got, asks+" "+strings.Join(webhook.Rules[0].APIVersions, ","))
 			}
 		}
-		if diff := cmp.Diff(fails, got); diff != "" {
-			t.Errorf("writes that fail without a converter (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "writes that fail without a converter", fails, got)
 	}
 	expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	cmv1apply "github.com/cert-manager/cert-manager/pkg/client/applyconfigurations/certmanager/v1"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -19,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // ofOthers is a world with a Secret of another client.
@@ -120,9 +120,7 @@ func TestRequest(t *testing.T) {
 				if !found {
 					continue
 				}
-				if diff := cmp.Diff([][]string{c.names, c.addresses}, [][]string{request.Spec.DNSNames, request.Spec.IPAddresses}); diff != "" {
-					t.Errorf("names and addresses (-want +got):\n%s", diff)
-				}
+				expect.Equal(t, "names and addresses", [][]string{c.names, c.addresses}, [][]string{request.Spec.DNSNames, request.Spec.IPAddresses})
 				return
 			}
 			t.Error("no Certificate is asked for")
@@ -179,9 +177,7 @@ func TestUnusedSecrets(t *testing.T) {
 			for _, suffix := range c.want {
 				want = append(want, names.Child(crontabs)+suffix)
 			}
-			if diff := cmp.Diff(want, certificates.UnusedSecrets(w.observed.Policy)); diff != "" {
-				t.Errorf("unused (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "unused", want, certificates.UnusedSecrets(w.observed.Policy))
 		})
 	}
 }
@@ -236,9 +232,7 @@ func TestLeftovers(t *testing.T) {
 			for _, suffix := range c.left {
 				want = append(want, names.Child(crontabs)+suffix)
 			}
-			if diff := cmp.Diff(want, append(left, w.left...)); diff != "" {
-				t.Errorf("left (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "left", want, append(left, w.left...))
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const injector = "cert-manager.io/inject-ca-from"
@@ -61,9 +61,7 @@ func TestDriftIsRepaired(t *testing.T) {
 			before := w.observed.CRD.DeepCopy()
 			write(w)
 			w.converge()
-			if diff := cmp.Diff(before.Spec.Conversion, w.observed.CRD.Spec.Conversion); diff != "" {
-				t.Errorf("after the repair (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "after the repair", before.Spec.Conversion, w.observed.CRD.Spec.Conversion)
 			if got, want := w.observed.CRD.Generation, before.Generation+2; got != want {
 				t.Errorf("generation %d, want %d: one foreign write and one of ours", got, want)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -140,22 +141,16 @@ func (w *world) rest() {
 func printed(t *testing.T, policies []v1alpha1.ConversionPolicy, options printers.PrintOptions) string {
 	t.Helper()
 	columns, err := tableconvertor.New(installed(t).Spec.Versions[0].AdditionalPrinterColumns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	table := &metav1.Table{}
 	for i := range policies {
 		row, err := columns.ConvertToTable(t.Context(), &policies[i], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		table.ColumnDefinitions = row.ColumnDefinitions
 		table.Rows = append(table.Rows, row.Rows...)
 	}
 	var out strings.Builder
-	if err := printers.NewTablePrinter(options).PrintObj(table, &out); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, printers.NewTablePrinter(options).PrintObj(table, &out))
 	return rulesetHash.ReplaceAllString(out.String(), "0123456789abcdef")
 }
 

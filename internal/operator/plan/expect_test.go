@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // expectCondition looks at one condition, whose message has to have a text in it.
@@ -50,13 +51,9 @@ func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.Co
 	object := policy.DeepCopy()
 	object.Status = is
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	result, err := status.Compute(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := status.InProgressStatus
 	switch {
 	case !policy.DeletionTimestamp.IsZero():

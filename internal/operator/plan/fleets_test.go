@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // namedBy are the revisions that a decision points the CustomResourceDefinition at.
@@ -321,9 +322,7 @@ func TestOwnCertificateDuringAMove(t *testing.T) {
 		t.Fatal("the certificate was not renewed")
 	}
 	trusted, err := pki.ParseBundle(w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if err := pki.CheckLeaf(observed.KeyPair(certificate()), trusted, names.ServerName(crontabs, w.observed.Settings.Namespace), w.observed.Now); err != nil {
 		t.Errorf("API servers refuse it: %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // active is a world in which everything is done: two versions, migrated.
@@ -214,9 +215,7 @@ func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
 func TestRenewalIsRemembered(t *testing.T) {
 	w := active(t)
 	leaf, err := pki.ParseCertificate(w.observed.Certificate.Data[corev1.TLSCertKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if got, want := w.plan().RecheckAfter, min(time.Hour, pki.RenewalTime(leaf, certificates.DefaultDuration, 0).Sub(w.observed.Now)); got != want {
 		t.Errorf("looks again after %s, want %s", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestNames(t *testing.T) {
@@ -93,14 +94,10 @@ func TestGatesAreTold(t *testing.T) {
 	sources := map[string]string{}
 	for _, pattern := range []string{"*.go", "*/*.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			sources[filepath.ToSlash(file)] = string(text)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // theirs is the conversion of a client who has nothing to do with the policy.
@@ -156,13 +156,9 @@ func TestAdoptionIsNoDrift(t *testing.T) {
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
 	w.converge()
 	expectCondition(t, w.observed.Policy.Status, "ConversionVerified", "False", "TLSVerificationFailed", "unknown authority")
-	if diff := cmp.Diff(conversion, w.observed.CRD.Spec.Conversion); diff != "" {
-		t.Errorf("the conversion was changed (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "the conversion was changed", conversion, w.observed.CRD.Spec.Conversion)
 	w.delete()
-	if diff := cmp.Diff([]string{"DeleteChildren", "RemoveFinalizer"}, kinds(w.plan().Steps)); diff != "" {
-		t.Errorf("steps of leaving (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "steps of leaving", []string{"DeleteChildren", "RemoveFinalizer"}, kinds(w.plan().Steps))
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -16,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRequestsAreRemembered of each API server, of the latest eight, to the hour.
@@ -57,9 +57,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		servers = append(servers, count.StartTime.Unix())
 	}
 	want := []int64{1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011}
-	if diff := cmp.Diff(want, servers); diff != "" {
-		t.Errorf("servers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "servers", want, servers)
 }
 
 // TestCountsAreNotTooOld: the first of a version are of now, and the last before it

@@ -22,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func running(t *testing.T) *world {
@@ -106,9 +107,7 @@ func TestStatusOfARecord(t *testing.T) {
 	want.Placed, want.NotPlaced, want.Predicted, want.Failures, want.Refused = 3, 1, predicted, failures, refused
 	got := w.look(time.Minute).Status.Migration
 	want.ProgressTime = got.ProgressTime
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("status (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "status", want, got)
 }
 
 // TestStatesHaveSteps: the status names what a run does in every state but the last.
@@ -272,9 +271,7 @@ func TestSettingsOfRuns(t *testing.T) {
 			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, names.Run(crontabs, run.ID)
 			want.Ruleset, want.RulesetConfigMap = w.observed.Policy.Status.Converter.Revision, names.Rulesets(crontabs)
 			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.PropagationDelay, 20, 500, []string{"v1beta1"}
-			if diff := cmp.Diff(want, specOf(t, run)); diff != "" {
-				t.Errorf("specification (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "specification", want, specOf(t, run))
 		})
 	}
 }
@@ -379,14 +376,10 @@ func TestRetries(t *testing.T) {
 func TestRightsOfRuns(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.migrating()
-	if diff := cmp.Diff([]string{"crontabs"}, w.mayPatch()); diff != "" {
-		t.Errorf("resources (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "resources", []string{"crontabs"}, w.mayPatch())
 	w.observed.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
 	w.converge()
-	if diff := cmp.Diff([]string{"crontabs", "crontabs/status"}, w.mayPatch()); diff != "" {
-		t.Errorf("resources (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "resources", []string{"crontabs", "crontabs/status"}, w.mayPatch())
 }
 
 // mayPatch are the resources of the kind's group that a run may write.

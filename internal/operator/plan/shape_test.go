@@ -18,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/podspec"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -110,9 +111,7 @@ affinity:
 			NodeSelector: pod.NodeSelector, Affinity: pod.Affinity, Tolerations: pod.Tolerations}
 	}
 	text, err := yaml.Marshal(placed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Check(t, string(text), "shapes", "placement.yaml")
 }
 
@@ -156,9 +155,7 @@ port: 10250
 	image.converge()
 	for name, w := range map[string]*world{"rules": rules, "image": image} {
 		text, err := yaml.Marshal([]any{deploymentOf(t, w), serviceOf(t, w), budgetOf(t, w)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		golden.Check(t, string(text), "shapes", name+".yaml")
 	}
 }
@@ -170,9 +167,7 @@ func TestReassert(t *testing.T) {
 		read(t, "{requests: {cpu: 50m}, limits: {memory: 256Mi}}", &w.observed.Policy.Spec.Workload.Resources)
 	}
 	hostile, err := os.ReadFile(filepath.Join("testdata", "shapes", "hostile-patches.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	read(t, string(hostile), &patched.observed.Policy.Spec.Workload.Patches)
 
 	want, got := deploymentOf(t, plain), deploymentOf(t, patched)
@@ -183,15 +178,11 @@ func TestReassert(t *testing.T) {
 	container.WithEnv(corev1apply.EnvVar().WithName("GODEBUG").WithValue("x509negativeserial=1"))
 	want.Spec.Template.Spec.Containers = append([]corev1apply.ContainerApplyConfiguration{
 		*corev1apply.Container().WithName("side").WithImage("theirs")}, *container)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("Deployment (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Deployment", want, got)
 
 	service := serviceOf(t, plain)
 	service.Spec.WithType("NodePort").WithPorts(corev1apply.ServicePort().WithName("other").WithPort(80))
-	if diff := cmp.Diff(service, serviceOf(t, patched)); diff != "" {
-		t.Errorf("Service (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "Service", service, serviceOf(t, patched))
 	budget := budgetOf(t, patched)
 	if budget.Spec.MaxUnavailable != nil || budget.Spec.MinAvailable.IntVal != 1 || *budget.Name != names.Child(crontabs) ||
 		cmp.Diff(budgetOf(t, plain).Spec.Selector, budget.Spec.Selector) != "" {

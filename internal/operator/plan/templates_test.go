@@ -26,6 +26,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -35,9 +36,7 @@ import (
 func TestPods(t *testing.T) {
 	templates := podTemplates(t)
 	text, err := yaml.Marshal(templates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	golden.Check(t, string(text), "pods.yaml")
 	// What a converter may take is in the policy, whose defaults the API server fills in.
 	ours := map[string]bool{"manager": true, "migration": true}
@@ -64,12 +63,8 @@ func podTemplates(t *testing.T) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	manager := &appsv1.Deployment{}
 	text, err := os.ReadFile("../../../config/manager/deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(text, manager); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.NoError(t, yaml.UnmarshalStrict(text, manager))
 	migrating, image := newWorld(t, policyYAML), newWorld(t, imageYAML)
 	migrating.migrating()
 	image.applyCRD(bothStoredNew)
@@ -91,16 +86,12 @@ func podsOf(t *testing.T, w *world) corev1.PodTemplateSpec {
 			continue
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		deployment := &appsv1.Deployment{}
 		if content["kind"] != "Deployment" {
 			continue
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, deployment); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, deployment))
 		return deployment.Spec.Template
 	}
 	t.Fatal("there is no Deployment")
@@ -115,9 +106,7 @@ var seen = regexp.MustCompile(`(\d+) MiB`)
 // by default, and what migrations get; and the limits leave room above what was seen.
 func TestResourcesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", "hardening.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pods := podTemplates(t)
 	for name, has := range map[string]corev1.ResourceRequirements{
 		"manager":       pods["manager"].Spec.Containers[0].Resources,
@@ -167,9 +156,7 @@ func defaultResources(t *testing.T) corev1.ResourceRequirements {
 func installed(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "crd", "bases", "conversion-operator.io_conversionpolicies.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	read(t, string(text), crd)
 	return crd
@@ -209,9 +196,7 @@ func TestNetworkPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := pods[test.pod]
 			pod.Labels = merged(pod.Labels, test.pod)
-			if diff := cmp.Diff(test.want, allowed(t, policies, pod, test.from, test.port, test.in)); diff != "" {
-				t.Errorf("allowed (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "allowed", test.want, allowed(t, policies, pod, test.from, test.port, test.in))
 		})
 	}
 }
@@ -227,15 +212,11 @@ func merged(own map[string]string, pod string) map[string]string {
 func networkPolicies(t *testing.T) []networkingv1.NetworkPolicy {
 	t.Helper()
 	text, err := os.ReadFile("../../../config/components/network-policies/network_policies.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var policies []networkingv1.NetworkPolicy
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		policy := networkingv1.NetworkPolicy{}
-		if err := yaml.UnmarshalStrict([]byte(document), &policy); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte(document), &policy))
 		policies = append(policies, policy)
 	}
 	return policies
@@ -299,8 +280,6 @@ func isPort(ports []networkingv1.NetworkPolicyPort, container corev1.Container, 
 func selects(t *testing.T, selector *metav1.LabelSelector, of labels.Set) bool {
 	t.Helper()
 	chosen, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return chosen.Matches(of)
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const crontabs = "crontabs.example.com"
@@ -113,9 +114,7 @@ func newWorld(t *testing.T, policy string) *world {
 
 func read(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), into))
 }
 
 func (w *world) tell(format string, args ...any) { fmt.Fprintf(&w.log, format+"\n", args...) }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -30,9 +28,7 @@ func TestWriteTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			expect.NoError(t, WriteTable(&out, test.rows))
-			if diff := cmp.Diff(test.want, out.String()); diff != "" {
-				t.Errorf("table (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "table", test.want, out.String())
 		})
 	}
 }
@@ -76,9 +72,7 @@ func TestFit(t *testing.T) {
 		"exactly a line": {13, 5, text},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Fit(text, test.width, test.height)); diff != "" {
-				t.Errorf("text (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "text", test.want, Fit(text, test.width, test.height))
 		})
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -79,9 +78,7 @@ func TestTrace(t *testing.T) {
 		"apply [] Error no such host",
 		"reconcile [conversion_operator.policy=crontabs.example.com conversion_operator.policy.generation=7] Error no such host",
 	}
-	if diff := cmp.Diff(want, told(got)); diff != "" {
-		t.Errorf("spans (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "spans", want, told(got))
 	for _, span := range got[:2] {
 		if span.Parent.SpanID() != root.SpanContext.SpanID() {
 			t.Errorf("%s has another parent", span.Name)
@@ -146,9 +143,7 @@ func TestRequests(t *testing.T) {
 		t.Fatalf("spans %v", told(got))
 	}
 	want := []string{"", "00-" + got[1].SpanContext.TraceID().String() + "-" + got[0].SpanContext.SpanID().String() + "-01"}
-	if diff := cmp.Diff(want, parents); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "headers", want, parents)
 }
 
 func TestEndpoint(t *testing.T) {
@@ -214,9 +209,7 @@ func TestStop(t *testing.T) {
 	}
 	maps.DeleteFunc(about, func(key, _ string) bool { return strings.HasPrefix(key, "telemetry.") })
 	want := map[string]string{"service.name": "test", "service.version": "v1", "k8s.namespace.name": "conversion-system"}
-	if diff := cmp.Diff(want, about); diff != "" {
-		t.Errorf("resource (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "resource", want, about)
 	var names []string
 	for _, scoped := range of.GetScopeSpans() {
 		for _, span := range scoped.GetSpans() {

@@ -164,9 +164,7 @@ func TestUnacceptedLoss(t *testing.T) {
 		t.Errorf("%d late writers met the cleanup", conflicts.Load())
 	}
 	want := map[string]string{"noted-3": `{"format":2,"fields":{"/mode":"late"}}`}
-	if diff := cmp.Diff(want, k.annotations(t, "v1beta1")); diff != "" {
-		t.Errorf("what etcd has of v1beta1 (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "what etcd has of v1beta1", want, k.annotations(t, "v1beta1"))
 	if stored := k.stored(t)["noted-3"]; stored.Metadata.Labels["late"] != "yes" || stored.Host != "late.example.com" {
 		t.Errorf("the late write is lost: %+v", stored)
 	}

@@ -82,9 +82,7 @@ func testDown(t *testing.T, s *apiServer) {
 
 	k.start(t)
 	wantNoErrors(t, k.attempts(t, "v1beta1", "two"))
-	if diff := cmp.Diff([]string{"one-new", "two-new"}, k.names(t, "v1beta1", metav1.ListOptions{})); diff != "" {
-		t.Errorf("afterwards (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "afterwards", []string{"one-new", "two-new"}, k.names(t, "v1beta1", metav1.ListOptions{}))
 }
 
 // testOverflow has an object with more data than can be preserved. A write of the object is
@@ -101,9 +99,7 @@ func testOverflow(t *testing.T, s *apiServer) {
 	}
 	wantErrors(t, map[string]error{"create": err}, words...)
 	k.create(t, "v1", "small", spec("v1", "a"))
-	if diff := cmp.Diff([]string{"small"}, k.names(t, "v1", metav1.ListOptions{})); diff != "" {
-		t.Errorf("accepted (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "accepted", []string{"small"}, k.names(t, "v1", metav1.ListOptions{}))
 
 	k.store(t, "v1")
 	_, err = k.at("v1").Create(t.Context(), large, metav1.CreateOptions{})

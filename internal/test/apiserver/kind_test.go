@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,7 +243,5 @@ func wantFields(t *testing.T, what string, object *unstructured.Unstructured, fi
 	for _, head := range []string{"apiVersion", "kind", "metadata"} {
 		delete(got, head)
 	}
-	if diff := cmp.Diff(fieldsOf(t, fields), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	expect.Equal(t, what, fieldsOf(t, fields), got)
 }

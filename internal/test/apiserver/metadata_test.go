@@ -65,9 +65,7 @@ func testLabels(t *testing.T, s *apiServer) {
 
 func wantText(t *testing.T, what string, got, want map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	expect.Equal(t, what, want, got)
 }
 
 // The defaults of replicas and tier differ between the versions.

@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMetricsCertificate: managers serve cert-manager's certificate, for the name that Prometheus
@@ -33,9 +35,7 @@ func TestMetricsCertificate(t *testing.T) {
 			c.objects.read(t, "ServiceMonitor "+c.prefix+"conversion-operator", &found)
 			c.objects.read(t, "Deployment "+c.prefix+"conversion-operator", &manager)
 			serverName := c.prefix + "conversion-operator-metrics." + c.namespace + ".svc"
-			if diff := cmp.Diff([]string{serverName}, certificate.Spec.DNSNames); diff != "" {
-				t.Errorf("names in the certificate (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "names in the certificate", []string{serverName}, certificate.Spec.DNSNames)
 			if certificate.Namespace != c.namespace || manager.Namespace != c.namespace {
 				t.Errorf("the certificate is in %s, and the manager in %s", certificate.Namespace, manager.Namespace)
 			}
@@ -46,9 +46,7 @@ func TestMetricsCertificate(t *testing.T) {
 			want.Port, want.Scheme, want.BearerTokenFile = "metrics", "https", "/var/run/secrets/kubernetes.io/serviceaccount/token"
 			want.TLSConfig.ServerName = serverName
 			want.TLSConfig.CA.Secret.Name, want.TLSConfig.CA.Secret.Key = certificate.Spec.SecretName, "ca.crt"
-			if diff := cmp.Diff([]endpoint{want}, found.Spec.Endpoints); diff != "" {
-				t.Errorf("endpoints (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "endpoints", []endpoint{want}, found.Spec.Endpoints)
 			checkMount(t, manager.Spec.Template.Spec, certificate.Spec.SecretName)
 		})
 	}

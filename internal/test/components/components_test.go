@@ -174,9 +174,7 @@ func TestManagerIsFound(t *testing.T) {
 	var want endpoint
 	want.Port, want.Scheme, want.BearerTokenFile = "metrics", "https", "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	want.TLSConfig.InsecureSkipVerify = true
-	if diff := cmp.Diff([]endpoint{want}, found.Spec.Endpoints); diff != "" {
-		t.Errorf("endpoints (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "endpoints", []endpoint{want}, found.Spec.Endpoints)
 	target := service.Spec.Ports[0].TargetPort.StrVal
 	if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool { return port.Name == target }) {
 		t.Errorf("the manager has no port %q", target)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -37,25 +35,15 @@ const samplePage = "# A `page` and more\n\n" +
 func TestParse(t *testing.T) {
 	page, err := parse(samplePage)
 	expect.NoError(t, err)
-	if diff := cmp.Diff(map[string]bool{"a-page-and-more": true, "a-page-and-more-1": true}, page.Anchors()); diff != "" {
-		t.Errorf("anchors (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Mention{{"other.md#part", 3}}, page.Links()); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Mention{{"page", 1}}, page.CodeSpans()); diff != "" {
-		t.Errorf("code (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "anchors", map[string]bool{"a-page-and-more": true, "a-page-and-more-1": true}, page.Anchors())
+	expect.Equal(t, "links", []Mention{{"other.md#part", 3}}, page.Links())
+	expect.Equal(t, "code", []Mention{{"page", 1}}, page.CodeSpans())
 	want := []Block{
 		{Language: "console", Info: []string{"play"}, Line: 5, Text: page.Blocks[0].Text, Heading: "A `page` and more"},
 		{Language: "yaml", Info: []string{"file=kept.txt"}, Line: 21, Text: "kept: 12s\n", Heading: "A page and more"},
 	}
-	if diff := cmp.Diff(want, page.Blocks); diff != "" {
-		t.Errorf("blocks (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(&Page{Blocks: want[1:]}, page.Section("A page and more")); diff != "" {
-		t.Errorf("the second section (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "blocks", want, page.Blocks)
+	expect.Equal(t, "the second section", &Page{Blocks: want[1:]}, page.Section("A page and more"))
 	commands := []Command{
 		{Text: "cat > file <<'EOF'\none\n$ two\nEOF\n"},
 		{Text: "echo a \\\n  b\n", Answer: "a b\n"},
@@ -63,9 +51,7 @@ func TestParse(t *testing.T) {
 		{Text: "two\n"},
 		{Text: "false && true\n"},
 	}
-	if diff := cmp.Diff(commands, page.Blocks[0].Commands()); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "commands", commands, page.Blocks[0].Commands())
 	if _, err := parse("```sh\nno end\n"); err == nil {
 		t.Error("a block without an end is read")
 	}
@@ -74,9 +60,7 @@ func TestParse(t *testing.T) {
 func TestCommandsWithoutAPrompt(t *testing.T) {
 	block := Block{Language: "sh", Text: "one \\\n  more\n\n  cat <<EOF\nx\nEOF\ntwo\n"}
 	want := []Command{{Text: "one \\\n  more\n"}, {Text: "  cat <<EOF\nx\nEOF\n"}, {Text: "two\n"}}
-	if diff := cmp.Diff(want, block.Commands()); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "commands", want, block.Commands())
 	if got := (Block{Language: "yaml", Text: "a: b\n"}).Commands(); got != nil {
 		t.Errorf("YAML has the commands %v", got)
 	}

@@ -116,9 +116,7 @@ func changeRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	if err != nil {
 		t.Errorf("a read failed after %d: %v", reads, err)
 	}
-	if diff := cmp.Diff([]string{"worker-7.example.com:1031", "worker-7.example.com|1031", "worker-7.example.com:1031"}, answers); diff != "" {
-		t.Errorf("answers in turn (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "answers in turn", []string{"worker-7.example.com:1031", "worker-7.example.com|1031", "worker-7.example.com:1031"}, answers)
 }
 
 // splitAt changes the separator in the policy's rule, and waits until the CRD converts by it.

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
@@ -100,9 +99,7 @@ func TestPackage(t *testing.T) {
 			t.Errorf("the sum of %s depends on something else than its program", archive)
 		}
 	}
-	if diff := cmp.Diff(want, got.Spec.Platforms); diff != "" {
-		t.Errorf("platforms (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "platforms", want, got.Spec.Platforms)
 }
 
 // unpack reads an archive. All files must be at its root, and only the program is executable.

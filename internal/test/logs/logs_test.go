@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -80,9 +78,7 @@ func TestFaultsAreFound(t *testing.T) {
 		if len(lines) != 1 {
 			t.Fatalf("%s: found %d lines", source, len(lines))
 		}
-		if diff := cmp.Diff(want, lines[0].faults()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", source, diff)
-		}
+		expect.Equal(t, source, want, lines[0].faults())
 	}
 }
 

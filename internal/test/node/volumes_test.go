@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,12 +43,8 @@ func TestVolumes(t *testing.T) {
 		expect.NoError(t, step.change())
 		expect.NoError(t, volumes.Sync(t.Context(), cluster, pod))
 		got, links := read(t, filepath.Join(dir, "files"))
-		if diff := cmp.Diff(step.want, got); diff != "" {
-			t.Errorf("files (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(step.links, links); diff != "" {
-			t.Errorf("the rest (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "files", step.want, got)
+		expect.Equal(t, "the rest", step.links, links)
 	}
 }
 

@@ -166,9 +166,7 @@ func TestRetire(t *testing.T) {
 			is.retire(version, v1alpha1.RetirementDeprecate, nil)
 			is.retire(version, action, accepted)
 			got := []any{is.Served, is.Deprecated, is.Blocked[version], is.Objects["job-2"].Own}
-			if diff := cmp.Diff([]any{want.served, want.deprecated, want.blocker, want.left}, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("served, deprecated, kept by, and own fields (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "served, deprecated, kept by, and own fields", []any{want.served, want.deprecated, want.blocker, want.left}, got, cmpopts.EquateEmpty())
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,9 +46,7 @@ func TestStoredRuleset(t *testing.T) {
 			ruleset, err := conversion.LoadStored(hash, text)
 			expect.NoError(t, err)
 			back := convert(t, ruleset, read(t, folder, "object.json"), "v1beta1")
-			if diff := cmp.Diff(decode(t, original), decode(t, back)); diff != "" {
-				t.Errorf("the object comes back changed (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "the object comes back changed", decode(t, original), decode(t, back))
 		}
 	})
 }
@@ -65,9 +62,7 @@ func TestRecord(t *testing.T) {
 	each(t, func(t *testing.T, folder string) {
 		got, err := contract.ParseRecord(read(t, folder, "record.json"))
 		expect.NoError(t, err)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("record (-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "record", want, got)
 	})
 }
 

@@ -8,21 +8,19 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestBodies: all subjects agree on a few objects of each case (the benchmark itself compares
 // hundreds before it measures), and sizes match the names of the cases.
 func TestBodies(t *testing.T) {
 	all, err := subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, c := range cases {
 		for _, count := range []int{1, 20} {
 			b, err := newBody(c.shape, count)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if err := agree(b, all); err != nil {
 				t.Error(err)
 			}
@@ -35,13 +33,9 @@ func TestBodies(t *testing.T) {
 
 func TestDisagreement(t *testing.T) {
 	b, err := newBody(shape{name: "kept", size: small, owner: true}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	all, err := subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	honest := newClient(all[0].handler, b.text)
 	honest.call()
 	tests := map[string]struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/dev/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/dev/bench/measure"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAdd: what a conversion adds is the difference between the fastest lists, and nothing has no ratio.
@@ -23,9 +24,7 @@ func TestAdd(t *testing.T) {
 		{subject: "fast", spans: []time.Duration{10 * time.Millisecond}, bytes: 20 << 10},
 		{subject: converters.Typed, spans: []time.Duration{18 * time.Millisecond, 50 * time.Millisecond}, bytes: 20 << 10},
 	})
-	if err := results.Print(&got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, results.Print(&got))
 	want := `
 case
   KB/object    ms  ms, median  times strategy None  us added/object  controller-runtime adds times as much

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestPrint(t *testing.T) {
@@ -21,9 +23,7 @@ func TestPrint(t *testing.T) {
 	r.Add("10 KB", "ours", 20, "ratio")
 	r.AddSpans("spans", "ours", []time.Duration{time.Second, 3 * time.Second})
 	var got strings.Builder
-	if err := r.Print(&got); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, r.Print(&got))
 	want := `
 2 KB
   us/object  allocs/request

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestUsageOf: children are found by program and subcommand, and what they use is read.
@@ -15,9 +17,7 @@ func TestUsageOf(t *testing.T) {
 	for range 2 {
 		child := exec.CommandContext(t.Context(), "sh", "/dev/stdin")
 		child.Stdin = strings.NewReader("while :; do :; done")
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, child.Start())
 		defer func() { _ = child.Wait() }()
 		defer func() { _ = child.Process.Kill() }()
 	}

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRules: every definition converts by the rules of its policy.
 func TestRules(t *testing.T) {
 	const all = 150 // more than the projects have
 	made, err := definitions(t.Context(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	moves := 0
 	for _, crd := range made {
 		result := compile.Compile(crd, rules(crd))

@@ -11,31 +11,25 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // evaluatesTrue evaluates an admission condition as an API server does.
 func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string) bool {
 	t.Helper()
 	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Env(environment.NewExpressions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	env, err := base.Extend(cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType), cel.Variable("request", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	compiled, issues := env.Compile(condition)
 	if issues.Err() != nil {
 		t.Fatalf("%v in %s", issues.Err(), condition)
 	}
 	program, err := env.Program(compiled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	read := func(text string) (value any) {
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, json.Unmarshal([]byte(text), &value))
 		return value
 	}
 	result, _, err := program.Eval(map[string]any{"object": read(object), "oldObject": read(oldObject), "request": map[string]any{"operation": operation}})

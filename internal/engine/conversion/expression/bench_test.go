@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // BenchmarkEvaluate measures the time of expressions, and of a unit of cost.
@@ -26,22 +28,14 @@ func BenchmarkEvaluate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			from := []Field{{Name: "a", Schema: schemaOf(b, tc.from)}}
 			scope, err := NewScope(typesOf(from), StoredExpressions)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, err)
 			compiled, err := scope.Compile(tc.expression)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, err)
 			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, err)
 			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema, Bounds{})}}
 			_, details, err := program.Eval(self)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.NoError(b, err)
 			p := &Program{sources: from, targets: []target{{program, schemaOf(b, tc.to)}}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -14,19 +14,17 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // schemaOf reads the YAML of a schema.
 func schemaOf(t testing.TB, text string) *Schema {
 	t.Helper()
 	read, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	s, err := ReadSchema(read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return s
 }
 
@@ -44,9 +42,7 @@ func evaluate(t testing.TB, expression, to string, from, values []string) string
 		}
 	}
 	program, err := New(fields, []Field{{Name: "x", Schema: schemaOf(t, to), Expression: expression}}, Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(program.Evaluate(Input{Values: texts}, new(Budget))[0])
 }
 
@@ -212,17 +208,11 @@ func TestEvaluateTooMuch(t *testing.T) {
 	} {
 		of := schemaOf(t, tc.of)
 		scope, err := NewScope(typesOf([]Field{{Name: "a", Schema: of}}), StoredExpressions)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		compiled, err := scope.Compile(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), of, Bounds{})}})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
@@ -260,9 +250,7 @@ func TestBounds(t *testing.T) {
 			program, err := New([]Field{{Name: "a", Schema: schemaOf(t, test.schema)}},
 				[]Field{{Name: "x", Schema: schemaOf(t, boolean), Expression: "self.a == self.a"}, {Name: "y", Schema: schemaOf(t, boolean), Expression: "true"}},
 				Bounds{MaxItems: 2, MaxLength: 3})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			results := program.Evaluate(Input{Values: [][]byte{[]byte(test.value)}}, new(Budget))
 			if got := string(results[0]); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -276,9 +264,7 @@ func TestBounds(t *testing.T) {
 
 func TestEvaluateSeveralFields(t *testing.T) {
 	got := unpacker(t).Evaluate(Input{Values: [][]byte{[]byte("131075")}}, new(Budget))
-	if diff := cmp.Diff([][]byte{[]byte("2"), []byte("3"), nil}, got); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "results", [][]byte{[]byte("2"), []byte("3"), nil}, got)
 }
 
 // unpacker computes three fields, one of them never.
@@ -289,9 +275,7 @@ func unpacker(t testing.TB) *Program {
 		{Name: "low", Schema: schemaOf(t, integer), Expression: "self.packed % 65536"},
 		{Name: "never", Schema: schemaOf(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
 	}, Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return program
 }
 
@@ -328,9 +312,7 @@ func TestNewRefuses(t *testing.T) {
 // would differ between pods and calls.
 func TestNoClockAndNoChance(t *testing.T) {
 	scope, err := NewScope(nil, StoredExpressions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	pure := regexp.MustCompile(`(?i)now|today|clock|rand|uuid|shuffle|env|file|http|lookup`)
 	for name := range scope.Env.Functions() {
 		if name != "format.uuid" && pure.MatchString(name) { // which is the format of UUIDs

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // schemaOf reads the YAML of a schema.
@@ -126,9 +128,7 @@ func TestFits(t *testing.T) {
 func agrees(t *testing.T, s *props, value, got string) {
 	t.Helper()
 	o, err := newOracle(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	err = o.fits([]byte(value))
 	if knownDifference := s.Format == "date-time" && value == "[]"; (err == nil) != (got == "") && !knownDifference {
 		t.Errorf("got %q, the API server says %v", got, err)

@@ -6,6 +6,8 @@ package shape
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReadAs reads a schema with other names, in every place that has names.
@@ -22,9 +24,7 @@ func TestReadAs(t *testing.T) {
 		},
 	}
 	s, err := new(Reader).ReadAs(json.RawMessage(text), names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for value, fits := range map[string]bool{
 		`{"m":[{"name":"a","x":9}],"k":{"c":"1"},"o":"x"}`: true,
 		`{"m":[{"name":"a","x":10}]}`:                      false,

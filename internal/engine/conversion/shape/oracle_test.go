@@ -24,6 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // props is the schema of a field.
@@ -136,9 +137,7 @@ func read(t testing.TB, field *props) *shape.Schema { return readBy(t, new(shape
 func readBy(t testing.TB, reader *shape.Reader, field *props) *shape.Schema {
 	t.Helper()
 	text, err := strip.Of(field)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	s, err := reader.Read(text)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)

@@ -3,15 +3,17 @@
 
 package shape
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
 
 func TestPart(t *testing.T) {
 	schema, err := Read([]byte(`{"t":"o","r":["a"],"pn":2,"p":{
 		"a":{"t":"s","e":["x"]},"list":{"t":"a","in":2,"lt":"map","lk":["name"],"i":{"t":"o","r":["name"],"p":{"name":{"t":"s"},"port":{"t":"i","mx":10}}}},
 		"raw":{"t":"o","er":true,"u":true},"one":{"t":"o","p":{"b":{"t":"i"},"c":{"t":"i"}},"one":[{"r":["b"]},{"r":["c"]}]}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for text, fits := range map[string]bool{
 		`{}`: true, `{"a":"x"}`: true, `{"a":"y"}`: false, `{"unknown":1}`: false,
 		`{"list":[{"name":"n"}]}`: true, `{"list":[{"port":1}]}`: true, `{"list":[{"port":11}]}`: false,

@@ -18,6 +18,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/internal/form"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/published" //nolint:depguard // the schemas of public projects are there
 )
 
@@ -25,9 +26,7 @@ import (
 func TestPublished(t *testing.T) {
 	for _, project := range published.All {
 		crds, err := published.Read(t.Context(), project)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		stripAndRead(t, crds)
 	}
 }
@@ -79,9 +78,7 @@ func stripAndRead(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition
 				t.Errorf("%s: %v", crd.Name, err)
 			}
 			node := &form.Node{}
-			if err := json.Unmarshal(text, node); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, json.Unmarshal(text, node))
 			if again, err := form.Encode(node); err != nil || !bytes.Equal(text, again) {
 				t.Errorf("%s: other bytes when read and written again: %v", crd.Name, err)
 			}

@@ -6,20 +6,18 @@ package restrict_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds/restrict"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // definition has the version v1 with these fields of spec, and v1beta1 without a schema.
 func definition(t *testing.T, spec string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	schema := &apiextensionsv1.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte("{type: object, properties: {spec: "+spec+"}}"), schema); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte("{type: object, properties: {spec: "+spec+"}}"), schema))
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1beta1"}, {Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}}
@@ -56,9 +54,7 @@ func TestFind(t *testing.T) {
 				}
 				got = append(got, restriction.String())
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("restrictions (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "restrictions", tt.want, got)
 		})
 	}
 }

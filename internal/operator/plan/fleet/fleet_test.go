@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/fleet"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -43,9 +44,7 @@ func objects(t *testing.T, decided fleet.Plan) map[string]map[string]any {
 	for _, s := range decided.Steps {
 		if apply, is := s.(step.Apply); is {
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(apply.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			found[content["kind"].(string)] = content
 		}
 	}
@@ -59,9 +58,7 @@ func TestObjects(t *testing.T) {
 	found := objects(t, decided)
 	for _, kind := range []string{"Deployment", "PodDisruptionBudget", "Service"} {
 		rendered, err := yaml.Marshal(found[kind])
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		fmt.Fprintf(&text, "---\n%s", rendered)
 	}
 	golden.Check(t, text.String(), "objects.yaml")
@@ -81,9 +78,7 @@ func TestPodsStay(t *testing.T) {
 func deployment(t *testing.T, decided fleet.Plan) *appsv1.Deployment {
 	t.Helper()
 	found := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects(t, decided)["Deployment"], found); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects(t, decided)["Deployment"], found))
 	return found
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/fleet"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // serving is a fleet with three pods that converts for policies.
@@ -392,9 +393,7 @@ func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 	b.suspended = true
 	before, issued := a.current(), w.served()
 	previous, err := pki.ParseBundle(before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	ends := previous.NotAfter()
 	w.rotate("now")
 	w.play()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // structural reads the YAML of a schema.
@@ -26,9 +27,7 @@ func podFields(t testing.TB, fields []Field) []expression.Field {
 	var read []expression.Field
 	for _, field := range fields {
 		s, err := shapeOf(field.Schema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		read = append(read, expression.Field{Name: field.Name, Schema: s, Expression: field.Expression})
 	}
 	return read
@@ -172,9 +171,7 @@ func TestCheckBothDirections(t *testing.T) {
 		{Backward: true, Name: "packed", Err: &expression.CompileError{
 			Messages: []string{"undefined field 'lo' (line 1, column 25)"}, Fields: []string{"all", "high", "low"}}},
 	}
-	if diff := cmp.Diff(want, Check(from, to, expression.Bounds{}, 1)); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "problems", want, Check(from, to, expression.Bounds{}, 1))
 }
 
 // TestBoundsLowerTheCost checks that the bounds of a rule hold for the values that each direction reads.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestSameTypesAndValues compares what converter pods make of the small form of a schema with what
@@ -36,9 +37,7 @@ func TestSameTypesAndValues(t *testing.T) {
 	for range 3000 {
 		full := kindtest.Structural(t, random.schema(3))
 		small, err := shapeOf(full)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		want := describe(model.SchemaDeclType(full, full.XEmbeddedResource))
 		if diff := cmp.Diff(want, describe(common.SchemaDeclType(small, small.IsXEmbeddedResource()))); diff != "" {
 			t.Fatalf("type of %s (-library +pod):\n%s", shapeText(t, full), diff)
@@ -95,9 +94,7 @@ func TestSameProgram(t *testing.T) {
 		"n": map[string]any{"q": nil},
 	}
 	manager, err := newScope(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	full, small, podTypes := map[string]any{}, map[string]any{}, map[string]*apiservercel.DeclType{}
 	for i, field := range podFields(t, fields) {
 		podTypes[field.Name] = common.SchemaDeclType(field.Schema, field.Schema.IsXEmbeddedResource())
@@ -106,9 +103,7 @@ func TestSameProgram(t *testing.T) {
 		}
 	}
 	pod, err := expression.NewScope(podTypes, expression.StoredExpressions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, text := range []string{
 		"self.i * 2 + int(self.d)", "self.d / 0.0", "1 / (self.i - 7)", "self.s.split(':').map(x, x + '!')", "self.l + ['c']", "self.l.sort()", "self.l.join()",
 		"self.m.map(k, k + self.m[k])", "self.m.transformList(k, v, k + v)", "self.m.transformMap(k, v, v + k)", "self.m['nothing']", "self.?m['nothing'].orValue('')",
@@ -153,9 +148,7 @@ func checked(compiled *cel.Ast) map[int64]string {
 func run(t *testing.T, scope *expression.Scope, compiled *cel.Ast, self map[string]any) string {
 	t.Helper()
 	program, err := scope.Program(compiled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	result, details, err := program.Eval(map[string]any{expression.Self: self})
 	if err != nil {
 		return fmt.Sprintf("error %v, cost %d", err, *details.ActualCost())
@@ -330,8 +323,6 @@ func (g generator) anything(depth int) any {
 func shapeText(t *testing.T, s *schema.Structural) string {
 	t.Helper()
 	text, err := Shape(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return string(text)
 }

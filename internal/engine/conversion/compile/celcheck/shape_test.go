@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestShape checks that a ruleset has the types of a schema, and not its validation.
@@ -23,9 +25,7 @@ func TestShape(t *testing.T) {
 		`{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, x-kubernetes-map-type: granular, required: [name], properties: {name: {type: string}}}}`: `{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"}},"x-kubernetes-map-type":"granular"},"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"}`,
 	} {
 		got, err := Shape(structural(t, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("shape of %s (-want +got):\n%s", text, diff)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestSizes compares the estimates for expressions over a list of objects with their real cost for
@@ -24,9 +25,7 @@ func TestSizes(t *testing.T) {
 	element := `{"text":"` + long + `","num":-9223372036854775808,"float":-1.2345678901234567e-300,"flag":false,"either":"` + long + `",
 		"at":"2024-10-11T12:13:14.123456789Z","for":"2540400h10m10.000000001s"}`
 	var elements any
-	if err := json.Unmarshal([]byte("["+element+strings.Repeat(","+element, assumedItems-1)+"]"), &elements); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte("["+element+strings.Repeat(","+element, assumedItems-1)+"]"), &elements))
 	for text, atMost := range map[string]uint64{
 		`string(c.num) + "s"`:                      3,
 		`string(c.float) + "s"`:                    3,
@@ -47,25 +46,15 @@ func TestSizes(t *testing.T) {
 		`(c.flag ? dyn(c.num) : dyn(c.text)) == 1`: 9,
 	} {
 		scope, err := newScope([]Field{{Name: "l", Schema: structural(t, schema)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		compiled, err := scope.Compile("self.l.map(c, " + text + ")")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self, compiled.NativeRep())})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		_, details, err := program.Eval(map[string]any{expression.Self: map[string]any{"l": schemacel.UnstructuredToVal(elements, structural(t, schema))}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if cost := *details.ActualCost(); cost > estimate.Max || estimate.Max > cost*atMost {
 			t.Errorf("%s is estimated at %d, and costs %d", text, estimate.Max, cost)
 		}
@@ -87,13 +76,9 @@ func TestComparisons(t *testing.T) {
 		`self.either == dyn("x")`, `(self.num > 3) == true`,
 	} {
 		scope, err := newScope(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		compiled, err := scope.Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if err := scope.checkCost(compiled, fields, 1); err != nil {
 			t.Errorf("%s %v", text, err)
 		}

@@ -77,9 +77,7 @@ func TestEveryKindOfRule(t *testing.T) {
 		spoke, hub := c.Schemas()
 		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
 			text, err := json.Marshal(rule)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			kind, _, _ := strings.Cut(strings.TrimPrefix(string(text), `{"`), `"`)
 			made = append(made, kind)
 		}

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const objectsYAML = `
@@ -27,9 +27,7 @@ const objectsYAML = `
 func read[T any](t testing.TB, text string) T {
 	t.Helper()
 	var value T
-	if err := yaml.UnmarshalStrict([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), &value))
 	return value
 }
 
@@ -81,12 +79,8 @@ func TestApply(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(normalized(t, want), normalized(t, got)); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(read[[]map[string]any](t, objectsYAML), objects); diff != "" {
-				t.Errorf("what came in was changed (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "objects", normalized(t, want), normalized(t, got))
+			expect.Equal(t, "what came in was changed", read[[]map[string]any](t, objectsYAML), objects)
 		})
 	}
 }
@@ -102,9 +96,7 @@ func at(object map[string]any, path ...string) map[string]any {
 func normalized(t *testing.T, objects []map[string]any) []map[string]any {
 	t.Helper()
 	text, err := yaml.Marshal(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return read[[]map[string]any](t, string(text))
 }
 
@@ -130,9 +122,7 @@ func TestRefused(t *testing.T) {
 			if err == nil {
 				t.Fatal("it was applied")
 			}
-			if diff := cmp.Diff(c.want, err.Error()); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "error", c.want, err.Error())
 		})
 	}
 }
