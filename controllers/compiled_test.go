@@ -110,9 +110,7 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	if !is() {
 		t.Error("another ConfigMap of the name was not loaded")
 	}
-	if got := len(rulesets.byPolicy["policy"]); got != 1 {
-		t.Errorf("%d are remembered, want the one that there is", got)
-	}
+	expect.Equal(t, "are remembered", 1, len(rulesets.byPolicy["policy"]))
 	rulesets.forget("policy")
 	configMap.DeletionTimestamp = &metav1.Time{}
 	*configMap.DeletionTimestamp = metav1.Unix(1, 0)

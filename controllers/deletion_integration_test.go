@@ -121,9 +121,7 @@ func TestDeletedPolicy(t *testing.T) {
 	}
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
 	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-	if got := getCRD(t, active.Name).Generation; got != active.Generation {
-		t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, active.Generation)
-	}
+	expect.Equal(t, "the CustomResourceDefinition has generation", active.Generation, getCRD(t, active.Name).Generation)
 	if got := deploymentOf(t, active.Name); got.UID != deployment.UID || got.Generation != deployment.Generation {
 		t.Errorf("the Deployment is another, or has generation %d instead of %d", got.Generation, deployment.Generation)
 	}

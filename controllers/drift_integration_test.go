@@ -86,9 +86,7 @@ func TestNoDrift(t *testing.T) {
 		t.Errorf("server-side apply without force: %v, want a conflict that names the operator", err)
 	}
 	checkIdle(t, active.Name)
-	if got := getCRD(t, active.Name).Generation; got != active.Generation {
-		t.Errorf("generation %d, want %d", got, active.Generation)
-	}
+	expect.Equal(t, "generation", active.Generation, getCRD(t, active.Name).Generation)
 	if drift := getPolicy(t, active.Name).Status.Drift; drift != nil {
 		t.Errorf("status.drift is %+v", drift)
 	}

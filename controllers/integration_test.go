@@ -123,9 +123,7 @@ func TestActivation(t *testing.T) {
 	pods.run(t, crd)
 	waitFor(t, crd, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonWaitingForVersion)
 	active := getCRD(t, crd)
-	if active.Generation != 2 {
-		t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", active.Generation)
-	}
+	expect.Equal(t, "the CustomResourceDefinition has generation", 2, active.Generation)
 	checkConversion(t, active)
 	if evidence := getPolicy(t, crd).Status.MigrationEvidence; evidence == nil || evidence.Source != v1alpha1.EvidenceSingleVersion {
 		t.Errorf("evidence is %v, want SingleVersion", evidence)

@@ -109,9 +109,7 @@ func TestFailuresToken(t *testing.T) {
 	if token == "" || strings.Contains(string(leaf.Key), token) || failuresToken(secret) != token {
 		t.Errorf("the token is %q", token)
 	}
-	if got := failuresToken(&corev1.Secret{}); got != "" {
-		t.Errorf("without a key the token is %q", got)
-	}
+	expect.Equal(t, "without a key the token", "", failuresToken(&corev1.Secret{}))
 }
 
 // TestConcurrentResamples: all running checks count against the limit.

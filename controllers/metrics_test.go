@@ -156,9 +156,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`version_state{,state="storage",version="v1beta1"} 0`,
 		`version_state{,state="stored",version="v1beta1"} 0`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 }
 
 // fullFleet returns a fleet with a value for every metric.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAdmits: a node takes a pod if the scheduler could place it there.
@@ -53,9 +54,7 @@ func TestAdmits(t *testing.T) {
 			node.Labels = map[string]string{"disk": "ssd"}
 			pod := &corev1.Pod{}
 			c.change(&node, pod)
-			if got := admits(&node, pod); got != c.want {
-				t.Errorf("admits is %v, want %v", got, c.want)
-			}
+			expect.Equal(t, "admits", c.want, admits(&node, pod))
 		})
 	}
 }
@@ -132,9 +131,7 @@ func TestOtherNodes(t *testing.T) {
 				}
 				slices.Reverse(pods) // as they come from the cache
 			}
-			if server.lists != c.lists {
-				t.Errorf("%d lists, want %d", server.lists, c.lists)
-			}
+			expect.Equal(t, "lists", c.lists, server.lists)
 			now = now.Add(nodesLife)
 			server.nodes, server.fails = slices.Concat(c.nodes, []corev1.Node{readyNode("late")}), false
 			if got := r.otherNodes(t.Context(), pods); c.lists > 0 && !got.Usable {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -23,9 +23,7 @@ func TestReportedOversized(t *testing.T) {
 	bad := []webhook.Oversized{good, {Object: "", Version: "v1"}, {Object: strings.Repeat("x", 1000), Version: "v1"}, {Object: "b", Version: strings.Repeat("v", 100)}}
 	got := reportedOversized(&webhook.Failures{Now: theirs, Oversized: append([]webhook.Oversized{good}, bad...)}, now)
 	want := []v1alpha1.OversizedObject{{Object: "default/a", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b"}, Bytes: 400_000, LastTime: metav1.NewTime(now.Add(-time.Minute))}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 	later := reportedOversized(&webhook.Failures{Now: theirs.Add(time.Second), Oversized: []webhook.Oversized{good}}, now)
 	if !sameOversized(got, later, oversizedPrecision) || sameOversized(got, nil, oversizedPrecision) {
 		t.Error("it tells the same from another badly")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -88,9 +89,7 @@ func TestProbeRunsInBackground(t *testing.T) {
 		if proof, _ := ask(); proof == nil || proof.Reason != "ConnectionRefused" {
 			t.Errorf("proof is %v", proof)
 		}
-		if probes != 3 {
-			t.Errorf("%d probes, want 3", probes)
-		}
+		expect.Equal(t, "probes", 3, probes)
 	})
 }
 
@@ -105,9 +104,7 @@ func TestProvenPodIsNotProbed(t *testing.T) {
 				t.Errorf("proof %v, pending for %s", proof, pending)
 			}
 		}
-		if probes != 1 {
-			t.Errorf("%d probes, want 1", probes)
-		}
+		expect.Equal(t, "probes", 1, probes)
 		p.forget("one")
 		if proof, pending := ask(); proof != nil || pending == 0 {
 			t.Errorf("forgotten, and the proof is %v, pending for %s", proof, pending)

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func statusOf(ready metav1.ConditionStatus, reason, message string) v1alpha1.ConversionPolicyStatus {
@@ -49,9 +49,7 @@ func TestPace(t *testing.T) {
 			if c.waits {
 				want, recheck = c.before, progressPause-c.after
 			}
-			if diff := cmp.Diff(plan.Plan{Status: want, RecheckAfter: recheck}, decided); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "decided", plan.Plan{Status: want, RecheckAfter: recheck}, decided)
 		})
 	}
 }

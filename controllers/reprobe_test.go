@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
@@ -82,9 +83,7 @@ func TestReprobeFails(t *testing.T) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if len(p.proven) != 0 {
-			t.Errorf("%d pods are taken for proven", len(p.proven))
-		}
+		expect.Equal(t, "pods are taken for proven", 0, len(p.proven))
 	})
 }
 

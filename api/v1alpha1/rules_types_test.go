@@ -48,13 +48,9 @@ func contentOf(t *testing.T, path string) string {
 
 // TestKind: a rule has the name of its member, and one of a newer version has none.
 func TestKind(t *testing.T) {
-	if got := new(Rule).Kind(); got != "" {
-		t.Errorf("a rule without a member is of the kind %q", got)
-	}
+	expect.Equal(t, "a rule without a member is of the kind", "", new(Rule).Kind())
 	for rule, want := range map[*Rule]string{{Move: &MoveRule{}}: "move", {CEL: &CELRule{}}: "cel"} {
-		if got := rule.Kind(); got != want {
-			t.Errorf("the kind is %q, want %q", got, want)
-		}
+		expect.Equal(t, "the kind", want, rule.Kind())
 	}
 }
 

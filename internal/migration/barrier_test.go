@@ -63,9 +63,7 @@ func TestAwaitStorageVersion(t *testing.T) {
 				return answer.shown, answer.err
 			})
 			err := engine.awaitStorageVersion(t.Context())
-			if reads != tt.want {
-				t.Errorf("%d reads, want %d", reads, tt.want)
-			}
+			expect.Equal(t, "reads", tt.want, reads)
 			if tt.stop != "" {
 				wantError(t, err, tt.stop)
 			} else if err != nil {
@@ -92,9 +90,7 @@ func TestStorageVersionHash(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := storageVersionHash(tt.group, tt.version, tt.kind); got != tt.want {
-				t.Errorf("hash is %q, want %q", got, tt.want)
-			}
+			expect.Equal(t, "hash", tt.want, storageVersionHash(tt.group, tt.version, tt.kind))
 		})
 	}
 }
@@ -112,9 +108,7 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	}
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
-	if record.Barrier != "103" {
-		t.Errorf("barrier is %q", record.Barrier)
-	}
+	expect.Equal(t, "barrier", "103", record.Barrier)
 	var states []contract.State
 	for _, r := range store.records(t) {
 		states = append(states, r.State)

@@ -75,9 +75,7 @@ func TestErrorOfAnEndedOutage(t *testing.T) {
 	if err != nil || got.cause != nil || got.after == nil || len(api.patched) != 2 {
 		t.Errorf("the answer is %+v, %v after %d patches", got, err, len(api.patched))
 	}
-	if engine.breaker.inRow != 0 {
-		t.Errorf("%d failures are counted", engine.breaker.inRow)
-	}
+	expect.Equal(t, "failures are counted", 0, engine.breaker.inRow)
 }
 
 // A patch that was in flight when the outage began succeeds while the first probe waits.

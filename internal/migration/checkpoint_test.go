@@ -65,9 +65,7 @@ func TestProgressWithinAPage(t *testing.T) {
 					}
 				}
 			}
-			if shown != tt.want {
-				t.Errorf("%d records inside the page, want %d", shown, tt.want)
-			}
+			expect.Equal(t, "records inside the page", tt.want, shown)
 		})
 	}
 }
@@ -111,9 +109,7 @@ func TestCheckpointWriteThatKeepsFailingStopsTheRun(t *testing.T) {
 				engine.Clock = steppingClock(400 * time.Millisecond)
 				_, err := engine.Run(t.Context())
 				wantError(t, err, "cannot write the checkpoint")
-				if calls != save+tt.tries {
-					t.Errorf("%d saves, want %d", calls, save+tt.tries)
-				}
+				expect.Equal(t, "saves", save+tt.tries, calls)
 				for _, r := range store.records(t) {
 					if r.Finished() {
 						t.Errorf("record is %+v", r)

@@ -102,9 +102,7 @@ func TestAddressesOfAPIServers(t *testing.T) {
 			}
 			expect.NoError(t, err)
 			expect.Equal(t, "addresses", []string{"10.0.0.1:6443", "10.0.0.2:6443", "[fd00::1]:443"}, addresses)
-			if held != tt.wantLeases {
-				t.Errorf("%d leases, want %d", held, tt.wantLeases)
-			}
+			expect.Equal(t, "leases", tt.wantLeases, held)
 		})
 	}
 }

@@ -102,9 +102,7 @@ func testResumed(t *testing.T, r *resource) {
 	if !record.Complete() || record.Total != 120 || record.Current > 20 {
 		t.Errorf("record is %+v", record)
 	}
-	if record.Checkpoint.Pages != 6 {
-		t.Errorf("%d pages, want 6: finished pages are not repeated", record.Checkpoint.Pages)
-	}
+	expect.Equal(t, "pages", 6, record.Checkpoint.Pages)
 }
 
 // The conversion is removed during the second page, for example because the definition is replaced by one

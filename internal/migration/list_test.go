@@ -115,9 +115,7 @@ func TestListWaitsForTheConverter(t *testing.T) {
 					waiting++
 				}
 			}
-			if waiting != 1 {
-				t.Errorf("%d records say why the run waits, want 1", waiting)
-			}
+			expect.Equal(t, "records say why the run waits", 1, waiting)
 		})
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
 
@@ -86,9 +85,7 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 	got := counted(scrape(t, metrics))
 	got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "start_timestamp_seconds{} ") })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 }
 
 // Two of three patches wait if one per second is allowed.
@@ -141,9 +138,7 @@ func TestMetricsOfAResumedRun(t *testing.T) {
 }
 
 func TestCodeOfAnUnansweredPatch(t *testing.T) {
-	if got := codeOf(errors.New("connection refused")); got != noCode {
-		t.Errorf("code is %q, want %q", got, noCode)
-	}
+	expect.Equal(t, "code", noCode, codeOf(errors.New("connection refused")))
 }
 
 // The port serves nothing but metrics, in particular no profiles.
@@ -151,9 +146,7 @@ func TestMetricsHandlerAnswersNothingElse(t *testing.T) {
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/debug/pprof/": 404} {
 		recorder := httptest.NewRecorder()
 		NewMetrics(testPin.Name, "v0.0.0").Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-		if recorder.Code != want {
-			t.Errorf("%s: status %d, want %d", path, recorder.Code, want)
-		}
+		expect.Equal(t, path+": status", want, recorder.Code)
 	}
 }
 

@@ -99,10 +99,6 @@ func TestNewer(t *testing.T) {
 }
 
 func TestNextToken(t *testing.T) {
-	if got := nextToken(fmt.Errorf("list: %w", expiredError("latest|a"))); got != "latest|a" {
-		t.Errorf("token is %q", got)
-	}
-	if got := nextToken(errors.New("no answer")); got != "" {
-		t.Errorf("token is %q", got)
-	}
+	expect.Equal(t, "token", "latest|a", nextToken(fmt.Errorf("list: %w", expiredError("latest|a"))))
+	expect.Equal(t, "token", "", nextToken(errors.New("no answer")))
 }

@@ -123,9 +123,7 @@ func TestPatchesInFlightReachTheLimit(t *testing.T) {
 		return engine.migrateObject(ctx, object, "108")
 	}
 	expect.NoError(t, engine.forEach(t.Context(), nil, api.all(), migrate, func(result) error { return nil }))
-	if most := gate.most.Load(); most != want {
-		t.Errorf("%d patches in flight, want %d", most, want)
-	}
+	expect.Equal(t, "patches in flight", want, gate.most.Load())
 }
 
 func mustRun(t *testing.T, engine *Engine) contract.Record {

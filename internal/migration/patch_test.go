@@ -112,9 +112,7 @@ func TestMigrateObject(t *testing.T) {
 				api.onList = func(o metav1.ListOptions) error { return tt.onList(api, o) }
 			}
 			got, err := prepared(newTestEngine(api, &fakeStore{})).migrateObject(t.Context(), &listed, "101")
-			if tries != tt.tries {
-				t.Errorf("%d tries, want %d", tries, tt.tries)
-			}
+			expect.Equal(t, "tries", tt.tries, tries)
 			if tt.stop != "" {
 				wantError(t, err, tt.stop)
 				return

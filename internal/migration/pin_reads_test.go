@@ -87,9 +87,7 @@ func TestAwaitPinReadsInIntervals(t *testing.T) {
 				expect.NoError(t, engine.awaitPin(t.Context()))
 				expect.NoError(t, clock.Sleep(t.Context(), tt.since))
 			}
-			if api.definitionReads != tt.want {
-				t.Errorf("%d reads, want %d", api.definitionReads, tt.want)
-			}
+			expect.Equal(t, "reads", tt.want, api.definitionReads)
 		})
 	}
 }

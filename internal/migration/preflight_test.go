@@ -66,9 +66,7 @@ func TestPreflight(t *testing.T) {
 			if tt.want == contract.StateAborted && len(api.patched) != 0 {
 				t.Errorf("patched %v", api.patched)
 			}
-			if first := store.records(t)[0].State; first != contract.StatePreflight {
-				t.Errorf("the first state is %s", first)
-			}
+			expect.Equal(t, "the first state", contract.StatePreflight, store.records(t)[0].State)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -83,9 +82,7 @@ func TestAdmit(t *testing.T) {
 			if test.message != "" {
 				want.Response.Result = &metav1.Status{Status: "Failure", Reason: "Invalid", Code: 422, Message: test.message}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "result", want, got)
 			countedAdmission(t, handler, test.result)
 		})
 	}

@@ -28,14 +28,10 @@ func TestMemoryLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "memory.max")
 			expect.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
-			if got := memoryLimit(file); got != tc.want {
-				t.Errorf("limit is %d, want %d", got, tc.want)
-			}
+			expect.Equal(t, "limit", tc.want, memoryLimit(file))
 		})
 	}
-	if got := memoryLimit(filepath.Join(t.TempDir(), "missing")); got != 0 {
-		t.Errorf("without the file, the limit is %d", got)
-	}
+	expect.Equal(t, "without the file, the limit", 0, memoryLimit(filepath.Join(t.TempDir(), "missing")))
 }
 
 // TestFreeAtRest: a process with little to do returns the memory of what it had to do.

@@ -78,7 +78,5 @@ crontabs: rewriting, 1 of 4 objects; waiting: no answer
 crontabs: trying again: lost
 `
 	expect.Equal(t, "log", want, out.String())
-	if got := bar(1, 2) + bar(0, 0) + bar(2, 2); got != "[##########..........][....................][####################]" {
-		t.Errorf("bars are %s", got)
-	}
+	expect.Equal(t, "bars", "[##########..........][....................][####################]", bar(1, 2)+bar(0, 0)+bar(2, 2))
 }

@@ -98,9 +98,7 @@ func TestRewriteFiles(t *testing.T) {
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "binary.yaml"), []byte("example.com/v1beta1\x00"), 0o600))
 	expect.NoError(t, os.Symlink("comments.yaml", filepath.Join(folder, "link.yaml")))
 	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", folder)
-	if code != exitFound {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, "exit code", exitFound, code)
 	for _, want := range []string{
 		"comments.yaml: 2 objects rewritten\n",
 		"anchors.yaml:53: lossy stays at v1beta1: .spec.note: version v1 cannot express it: v1 has no such field\n",
@@ -112,9 +110,7 @@ func TestRewriteFiles(t *testing.T) {
 	}
 	info, err := os.Lstat(executable)
 	expect.NoError(t, err)
-	if info.Mode() != 0o751 {
-		t.Errorf("the permissions of a file became %v", info.Mode())
-	}
+	expect.Equal(t, "the permissions of a file became", 0o751, info.Mode())
 	if entries, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(entries) > 0 {
 		t.Errorf("temporary files are left: %v %v", entries, err)
 	}

@@ -102,9 +102,7 @@ func TestSettled(t *testing.T) {
 		"migrating": false, "migration-suspended": false, "not-seen": false, "changed-since": false,
 		"ready": true, "objects-failed": true, "invalid-rules": true, "suspended": true,
 	} {
-		if got := read(t, folder).Settled; got != want {
-			t.Errorf("%s: Settled is %t, want %t", folder, got, want)
-		}
+		expect.Equal(t, folder+": Settled", want, read(t, folder).Settled)
 	}
 }
 

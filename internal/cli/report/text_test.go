@@ -22,9 +22,7 @@ func TestProse(t *testing.T) {
 		"`` has a ` in it `` x": "<code>has a ` in it</code> x",
 		"not `closed <b>":       "not `closed &lt;b&gt;",
 	} {
-		if got := string(prose(text)); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
+		expect.Equal(t, text, want, string(prose(text)))
 	}
 }
 
@@ -47,9 +45,7 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
-	if got := count(1, "rule") + ", " + count(2, "rule"); got != "1 rule, 2 rules" {
-		t.Errorf("counts are %q", got)
-	}
+	expect.Equal(t, "counts", "1 rule, 2 rules", count(1, "rule")+", "+count(2, "rule"))
 }
 
 // TestCurves has links with one or several fields on each side, and on one side only.

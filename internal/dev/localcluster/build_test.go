@@ -22,8 +22,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -158,9 +156,7 @@ func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
 	for _, needed := range targetsFor(true) {
 		names = append(names, needed.name)
 	}
-	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"}, names); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "names", []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"}, names)
 	if got := len(targetsFor(false)); got != len(targets) {
 		t.Errorf("a full node needs %d files, want all %d", got, len(targets))
 	}
@@ -208,9 +204,7 @@ func TestImageArchive(t *testing.T) {
 		configName:      config,
 		"layer.tar":     layer,
 	}
-	if diff := cmp.Diff(want, files); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "files", want, files)
 	expect.Equal(t, "layer", map[string][]byte{"test": []byte("program")}, readTar(t, bytes.NewReader(layer)))
 }
 

@@ -98,9 +98,7 @@ func TestCommandInside(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		if got := cmd.ProcessState.ExitCode(); got != 3 {
-			t.Errorf("exit code %d, want that of the program's handler, 3", got)
-		}
+		expect.Equal(t, "exit code", 3, cmd.ProcessState.ExitCode())
 	})
 }
 

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -73,12 +71,8 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			}
 			expect.NoError(t, err)
 			got.Progress = nil
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if got.binDir() != test.wantBinDir {
-				t.Errorf("binaries in %s, want %s", got.binDir(), test.wantBinDir)
-			}
+			expect.Equal(t, "result", test.want, got)
+			expect.Equal(t, "binaries in", test.wantBinDir, got.binDir())
 		})
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -114,9 +113,7 @@ func TestPrepare(t *testing.T) {
 	expect.Equal(t, "files", []string{"audit-policy.yaml", "cluster.json", "cni", "kubeconfig", "log", "pki", "processes"}, names(t, want.Dir))
 	got, err := readSpec(want.Dir)
 	expect.NoError(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 	if client, err := newAPIClient(got); err != nil || client.ready(t.Context()) == nil {
 		t.Errorf("an API server answers before its start: %v", err)
 	}
@@ -129,9 +126,7 @@ func TestEnvironment(t *testing.T) {
 	s := spec{Dir: "/c", Bin: "/bin/ours", EtcdPort: 2379}
 	got := s.environment([]string{"HOME=/root", "PATH=/usr/bin", "HTTPS_PROXY=http://proxy", "no_proxy=x"})
 	want := []string{"HOME=/root", "PATH=/bin/ours:/usr/bin", "KUBECONFIG=/c/kubeconfig", "KUBECACHEDIR=/c/kubectl-cache", "LOCALCLUSTER_ETCD=http://127.0.0.1:2379"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 }
 
 func TestServerCertificateHoldsForEveryAddress(t *testing.T) {

@@ -144,9 +144,7 @@ func TestMoveWider(t *testing.T) {
 		c := converterOf(t, between(t, "a: "+integer, "b: "+either, "{move: {from: .a, to: .b}}"))
 		there := convert(t, c, widget("v2", `"b":"http"`), "v1")
 		edited := strings.TrimSuffix(there, "}") + `,"a":81}`
-		if back := convert(t, c, edited, "v2"); back != widget("v2", `"b":81`) {
-			t.Errorf("back: %s", back)
-		}
+		expect.Equal(t, "back", widget("v2", `"b":81`), convert(t, c, edited, "v2"))
 	})
 }
 

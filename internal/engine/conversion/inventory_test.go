@@ -39,9 +39,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s has place %d, want %d", field, got, want)
 		}
 	}
-	if got := places.Of("v2", ".spec.kind"); got != conversion.WholePlace {
-		t.Errorf("a field of the stored version itself has place %d", got)
-	}
+	expect.Equal(t, "a field of the stored version itself has place", conversion.WholePlace, places.Of("v2", ".spec.kind"))
 	for field, want := range map[string]bool{".spec.note": true, ".pools[*].own": true, ".spec.gone": false, "no path": false} {
 		if got := places.Has("v1", field); got != want {
 			t.Errorf("that v1 has %s is %t", field, got)
@@ -50,9 +48,7 @@ func TestPlaces(t *testing.T) {
 	if !places.Has("v3", ".spec.gone") {
 		t.Error("a schema that is not known lacks a field")
 	}
-	if got := places.Of("v3", ".spec.a"); got != conversion.NoPlace {
-		t.Errorf("a field of an unknown version has place %d", got)
-	}
+	expect.Equal(t, "a field of an unknown version has place", conversion.NoPlace, places.Of("v3", ".spec.a"))
 }
 
 func TestPreservedIn(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestWhenMissing computes a constant that depends on the absence of another field, a list with a fixed
@@ -61,9 +61,7 @@ func TestWhenMissing(t *testing.T) {
 	t.Run("a deletion of what was computed", func(t *testing.T) {
 		there := named("v2", `v1 {"!/mode":true}`, ids)
 		back := convert(t, c, there, "v1")
-		if diff := cmp.Diff(named("v1", `v2 {"!/level":true}`, ``), back); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.Equal(t, "back", named("v1", `v2 {"!/level":true}`, ``), back)
 		wantBytes(t, c, back, "v2", named("v2", `v1 {"!/mode":true}`, ids))
 	})
 }

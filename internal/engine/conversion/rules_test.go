@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // roundTripTest converts an object from v1 or v2 to the other version, and back.
@@ -113,9 +114,7 @@ func TestDefaultOfFragment(t *testing.T) {
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if back := convert(t, c, got, "v2"); back != fragment {
-		t.Errorf("back: %s, want %s", back, fragment)
-	}
+	expect.Equal(t, "back", fragment, convert(t, c, got, "v2"))
 }
 
 // TestDefaultInRestored has an absent field that a rule fills in. The object around it is empty at

@@ -114,9 +114,7 @@ func TestReadRecord(t *testing.T) {
 			if !got.Finished() || got.State != c.want || got.Message != c.message || got.Run != c.run {
 				t.Errorf("record is %+v, want state %s and message %q", got, c.want, c.message)
 			}
-			if got.Complete() != (c.want == StateCompleted) {
-				t.Errorf("Complete() = %t", got.Complete())
-			}
+			expect.Equal(t, "Complete() =", (c.want == StateCompleted), got.Complete())
 		})
 	}
 }

@@ -33,9 +33,7 @@ func TestRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{}
 			expect.NoError(t, yaml.Unmarshal([]byte(c.object), &object.Object))
-			if got := runs(object, crontabs); got != c.want {
-				t.Errorf("it migrates: %t, want %t", got, c.want)
-			}
+			expect.Equal(t, "it migrates", c.want, runs(object, crontabs))
 		})
 	}
 }

@@ -134,9 +134,7 @@ func TestForeignConfigMap(t *testing.T) {
 }
 
 func TestConfigMapName(t *testing.T) {
-	if got := ConfigMapName("crontabs.example.com"); got != "kubectl-conversion-migrate.crontabs.example.com" {
-		t.Errorf("name is %s", got)
-	}
+	expect.Equal(t, "name", "kubectl-conversion-migrate.crontabs.example.com", ConfigMapName("crontabs.example.com"))
 	if got := ConfigMapName(strings.Repeat("a", 250)); len(got) > 253 {
 		t.Errorf("the name has %d characters", len(got))
 	}

@@ -145,9 +145,7 @@ func TestFileInUse(t *testing.T) {
 	// A process that was killed gives no sign of life.
 	other.observation = time.Millisecond
 	expect.NoError(t, other.take(t.Context()))
-	if other.owner() != "other" {
-		t.Errorf("the owner is %q", other.owner())
-	}
+	expect.Equal(t, "the owner", "other", other.owner())
 }
 
 func TestForeignFile(t *testing.T) {

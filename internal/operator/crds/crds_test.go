@@ -41,9 +41,7 @@ func crontabs() *apiextensionsv1.CustomResourceDefinition {
 
 func TestVersions(t *testing.T) {
 	crd := crontabs()
-	if got := StorageVersion(crd); got != "v1" {
-		t.Errorf("storage version %q, want v1", got)
-	}
+	expect.Equal(t, "storage version", "v1", StorageVersion(crd))
 	if diff := cmp.Diff([]string{"v1", "v1beta1"}, ServedVersions(crd)); diff != "" {
 		t.Error(diff)
 	}
@@ -59,9 +57,7 @@ func TestVersions(t *testing.T) {
 	if !StoredOnlyIn(crd, "v1") {
 		t.Error("objects are stored at v1 only")
 	}
-	if got := Resource(crd, "v1").String(); got != "example.com/v1, Resource=crontabs" {
-		t.Errorf("resource %q", got)
-	}
+	expect.Equal(t, "resource", "example.com/v1, Resource=crontabs", Resource(crd, "v1").String())
 }
 
 func TestVersionsInUse(t *testing.T) {
@@ -74,13 +70,9 @@ func TestVersionsInUse(t *testing.T) {
 
 func TestStrategy(t *testing.T) {
 	crd := crontabs()
-	if got := Strategy(crd); got != apiextensionsv1.NoneConverter {
-		t.Errorf("without spec.conversion the strategy is %q, want None", got)
-	}
+	expect.Equal(t, "without spec.conversion the strategy", apiextensionsv1.NoneConverter, Strategy(crd))
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
-	if got := Strategy(crd); got != apiextensionsv1.WebhookConverter {
-		t.Errorf("the strategy is %q, want Webhook", got)
-	}
+	expect.Equal(t, "the strategy", apiextensionsv1.WebhookConverter, Strategy(crd))
 }
 
 func TestCondition(t *testing.T) {

@@ -79,12 +79,8 @@ func TestConversionOwners(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
 			crd.Spec.Conversion = c.conversion
-			if got := ConversionIsBy(crd, "ours"); got != c.ours {
-				t.Errorf("ours: %t, want %t", got, c.ours)
-			}
-			if got := ConversionWriter(crd, "ours"); got != c.writer {
-				t.Errorf("the writer is %q, want %q", got, c.writer)
-			}
+			expect.Equal(t, "ours", c.ours, ConversionIsBy(crd, "ours"))
+			expect.Equal(t, "the writer", c.writer, ConversionWriter(crd, "ours"))
 		})
 	}
 }
@@ -108,9 +104,7 @@ func TestStoredVersionsWriter(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
-			if got := StoredVersionsWriter(crd); got != c.want {
-				t.Errorf("written by %q, want %q", got, c.want)
-			}
+			expect.Equal(t, "written by", c.want, StoredVersionsWriter(crd))
 		})
 	}
 }
@@ -158,9 +152,7 @@ func TestVersionsWriter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: test.entries}}
-			if got := VersionsAreBy(crd, ours); got != test.ours {
-				t.Errorf("by us: %t, want %t", got, test.ours)
-			}
+			expect.Equal(t, "by us", test.ours, VersionsAreBy(crd, ours))
 			if got := VersionsWriter(crd, ours); got != test.writer {
 				t.Errorf("by %q, want %q", got, test.writer)
 			}

@@ -162,9 +162,7 @@ func TestARepairIsCountedOnce(t *testing.T) {
 		}
 		w.observed.Policy.Status = decided.Status // and the switch failed
 	}
-	if got := len(w.observed.Policy.Status.Drift.Repairs); got != 1 {
-		t.Errorf("%d repairs counted, want 1", got)
-	}
+	expect.Equal(t, "repairs counted", 1, len(w.observed.Policy.Status.Drift.Repairs))
 }
 
 // TestTakenOver: what another client wrote, but rightly, is ours again with one write.
@@ -174,9 +172,7 @@ func TestTakenOver(t *testing.T) {
 	w.drop("helm")
 	w.write("kubectl-edit", right)
 	w.converge()
-	if got := w.owners["strategy"]; got != names.ManagedBy {
-		t.Errorf("spec.conversion belongs to %q", got)
-	}
+	expect.Equal(t, "spec.conversion belongs to", names.ManagedBy, w.owners["strategy"])
 	if left := kinds(w.plan().Steps); left != nil {
 		t.Errorf("steps are left: %v", left)
 	}

@@ -186,9 +186,7 @@ func TestOnlyProgress(t *testing.T) {
 		}), false},
 	}
 	for name, c := range cases {
-		if got := plan.OnlyProgress(sampling(), c.after); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		expect.Equal(t, name, c.want, plan.OnlyProgress(sampling(), c.after))
 	}
 	if plan.OnlyProgress(v1alpha1.ConversionPolicyStatus{}, sampling()) {
 		t.Error("a policy without a status waits for it")

@@ -71,9 +71,7 @@ func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.Co
 // checkConditions holds every condition of a status to what users are promised.
 func checkConditions(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.ConversionPolicyStatus) {
 	t.Helper()
-	if is.ObservedGeneration != policy.Generation {
-		t.Errorf("observedGeneration is %d, want %d", is.ObservedGeneration, policy.Generation)
-	}
+	expect.Equal(t, "observedGeneration", policy.Generation, is.ObservedGeneration)
 	for _, condition := range is.Conditions {
 		produce(condition)
 		if was := condition.ObservedGeneration; was > policy.Generation || was < policy.Generation && slices.Contains(summaries, condition.Type) {

@@ -125,9 +125,7 @@ func TestEvictionsOfABadImage(t *testing.T) {
 	serving := w.observed.Policy.Status.Converter.Revision
 	w.misbehave = "it is bad"
 	w.runImage("example.com/crontab:2")
-	if got := budgetOf(t, w).Spec.Selector.MatchLabels[names.RevisionLabel]; got != serving {
-		t.Errorf("evictions are counted among pods of %s, want %s", got, serving)
-	}
+	expect.Equal(t, "evictions are counted among pods of", serving, budgetOf(t, w).Spec.Selector.MatchLabels[names.RevisionLabel])
 }
 
 // TestMigrationWithoutConversion: a run goes on where nothing needs to be converted,

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // evict ends a pod, and starts another that answers as it should.
@@ -305,18 +305,12 @@ func TestPodsAreRefreshed(t *testing.T) {
 		}
 		return count
 	}
-	if got := refreshed(); got != 0 {
-		t.Errorf("%d pods are refreshed again at once", got)
-	}
+	expect.Equal(t, "pods are refreshed again at once", 0, refreshed())
 	w.observed.Now = w.observed.Now.Add(6 * time.Second)
-	if got := refreshed(); got != 2 {
-		t.Errorf("%d pods are refreshed after some seconds, want 2", got)
-	}
+	expect.Equal(t, "pods are refreshed after some seconds", 2, refreshed())
 	w.observed.Pods[0].Revisions = []string{w.wanted}
 	w.observed.Pods[1].Ready = false
-	if got := refreshed(); got != 0 {
-		t.Errorf("%d pods are refreshed that have it or are not ready", got)
-	}
+	expect.Equal(t, "pods are refreshed that have it or are not ready", 0, refreshed())
 }
 
 // TestRulesValidSays is what the condition says of the rules: the first of
@@ -377,9 +371,7 @@ func TestRulesValidSays(t *testing.T) {
 			w := active(t)
 			test.change(&w.observed.Rules)
 			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.RulesValidCondition)
-			if diff := cmp.Diff(test.want, condition.Message); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "condition.Message", test.want, condition.Message)
 		})
 	}
 }

@@ -49,23 +49,17 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	progress := half()
 	progress.Rewritten = 600
 	w.record(progress)
-	if got := w.look(time.Minute).Status.Migration.Progress; got != "610/1000" {
-		t.Errorf("a minute later progress is %s, want 610/1000", got)
-	}
+	expect.Equal(t, "a minute later progress", "610/1000", w.look(time.Minute).Status.Migration.Progress)
 	told := w.observed.Policy.Status.Migration.ProgressTime.Time
 
 	progress.Rewritten = 700
 	w.record(progress)
 	decided := w.look(2 * time.Second)
-	if got := decided.Status.Migration.Progress; got != "610/1000" {
-		t.Errorf("two seconds later progress is %s, want 610/1000 still", got)
-	}
+	expect.Equal(t, "two seconds later progress", "610/1000", decided.Status.Migration.Progress)
 	if want := told.Add(5 * time.Second).Sub(w.observed.Now); decided.RecheckAfter > want || decided.RecheckAfter <= 0 {
 		t.Errorf("looks again after %s, want %s", decided.RecheckAfter, want)
 	}
-	if got := w.look(3 * time.Second).Status.Migration.Progress; got != "710/1000" {
-		t.Errorf("five seconds later progress is %s, want 710/1000", got)
-	}
+	expect.Equal(t, "five seconds later progress", "710/1000", w.look(3*time.Second).Status.Migration.Progress)
 
 	before := w.observed.Policy.Status
 	if diff := cmp.Diff(before, w.look(time.Minute).Status); diff != "" {
@@ -76,13 +70,9 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	w.look(0)
 	progress.State = contract.StateAuditing
 	w.record(progress)
-	if got := w.look(0).Status.Migration.Step; got != v1alpha1.MigrationAuditing {
-		t.Errorf("another step is told as %s, want Auditing at once", got)
-	}
+	expect.Equal(t, "another step is told as", v1alpha1.MigrationAuditing, w.look(0).Status.Migration.Step)
 	w.record(whole())
-	if got := w.look(0).Status.Migration.Progress; got != "1000/1000" {
-		t.Errorf("the end is told as %s, want 1000/1000 at once", got)
-	}
+	expect.Equal(t, "the end is told as", "1000/1000", w.look(0).Status.Migration.Progress)
 }
 
 // TestStatusOfARecord: all that a record says of a run that goes on is in the status.
@@ -355,12 +345,8 @@ func TestRetries(t *testing.T) {
 			c.then(w)
 			w.converge()
 			second := w.observed.Runs[len(w.observed.Runs)-1]
-			if told := specOf(t, second).RetryConfigMap == first; told != c.want {
-				t.Errorf("it is told to retry: %t, want %t", told, c.want)
-			}
-			if kept := len(w.observed.Runs) == 2; kept != c.want {
-				t.Errorf("the first run is kept: %t, want %t", kept, c.want)
-			}
+			expect.Equal(t, "it is told to retry", c.want, specOf(t, second).RetryConfigMap == first)
+			expect.Equal(t, "the first run is kept", c.want, len(w.observed.Runs) == 2)
 			second.Record = &contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}}
 			w.observed.Runs[len(w.observed.Runs)-1] = second
 			w.converge()

@@ -34,27 +34,15 @@ func TestWriteTable(t *testing.T) {
 }
 
 func TestColors(t *testing.T) {
-	if got := Colors(false).In(Green, "yes"); got != "yes" {
-		t.Errorf("without colours it is %q", got)
-	}
-	if got := Colors(true).In(Plain, "yes"); got != "yes" {
-		t.Errorf("in no colour it is %q", got)
-	}
-	if got := Colors(true).In(Green, ""); got != "" {
-		t.Errorf("nothing in a colour is %q", got)
-	}
+	expect.Equal(t, "without colours it", "yes", Colors(false).In(Green, "yes"))
+	expect.Equal(t, "in no colour it", "yes", Colors(true).In(Plain, "yes"))
+	expect.Equal(t, "nothing in a colour", "", Colors(true).In(Green, ""))
 }
 
 func TestText(t *testing.T) {
-	if got := OneLine("a\x1b[2Jb\r\n  c\x07\td"); got != "a[2Jb c d" {
-		t.Errorf("one line is %q", got)
-	}
-	if got := OrDash("") + OrDash("x"); got != "-x" {
-		t.Errorf("or dash is %q", got)
-	}
-	if got := Count(1, "error") + ", " + Count(2, "error"); got != "1 error, 2 errors" {
-		t.Errorf("count is %q", got)
-	}
+	expect.Equal(t, "one line", "a[2Jb c d", OneLine("a\x1b[2Jb\r\n  c\x07\td"))
+	expect.Equal(t, "or dash", "-x", OrDash("")+OrDash("x"))
+	expect.Equal(t, "count", "1 error, 2 errors", Count(1, "error")+", "+Count(2, "error"))
 }
 
 func TestFit(t *testing.T) {

@@ -160,9 +160,7 @@ func TestEndpoint(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Endpoint(func(name string) string { return tc.env[name] }); got != tc.want {
-				t.Errorf("endpoint is %q, want %q", got, tc.want)
-			}
+			expect.Equal(t, "endpoint", tc.want, Endpoint(func(name string) string { return tc.env[name] }))
 		})
 	}
 }

@@ -191,9 +191,7 @@ func (k *composite) checkConverts(t *testing.T) {
 	}
 	strategy, _, err := unstructured.NestedString(k.xrd(t).Object, "spec", "conversion", "strategy")
 	expect.NoError(t, err)
-	if strategy != string(apiextensionsv1.WebhookConverter) {
-		t.Errorf("the XRD has the strategy %q", strategy)
-	}
+	expect.Equal(t, "the XRD has the strategy", string(apiextensionsv1.WebhookConverter), strategy)
 }
 
 // defineXRD creates the XRD, and waits until Crossplane has generated the CRD.

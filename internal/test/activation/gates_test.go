@@ -104,9 +104,7 @@ func TestGates(t *testing.T) {
 				gate.repair(t, policy)
 			}
 			waitReady(t, policy, v1alpha1.ReasonSucceeded)
-			if got := getCRD(t, policy).Generation; got != 2 {
-				t.Errorf("the CustomResourceDefinition has generation %d, want 2: one write", got)
-			}
+			expect.Equal(t, "the CustomResourceDefinition has generation", 2, getCRD(t, policy).Generation)
 			checkAtRest(t, policy)
 		})
 	}

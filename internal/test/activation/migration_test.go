@@ -145,7 +145,5 @@ func TestMigrationPodDoesNotStart(t *testing.T) {
 	})
 	patch(t, getPolicy(t, policy), `{"spec":{"migration":{"workload":null,"maxWritesPerSecond":1000}}}`)
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, nil)
-	if waiting := getPolicy(t, policy).Status.Migration.Waiting; waiting != "" {
-		t.Errorf("it still waits: %s", waiting)
-	}
+	expect.Equal(t, "it still waits", "", getPolicy(t, policy).Status.Migration.Waiting)
 }

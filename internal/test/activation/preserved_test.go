@@ -69,9 +69,7 @@ func (k *noted) checkPlaced(t *testing.T) {
 	if run.State != v1alpha1.MigrationSucceeded || run.Placed != held || run.NotPlaced != 1 || len(run.Refused) != 1 {
 		t.Fatalf("status.migration is %+v", run)
 	}
-	if run.Cause != v1alpha1.MigrationForPreservedData {
-		t.Errorf("the cause of the run is %q", run.Cause)
-	}
+	expect.Equal(t, "the cause of the run", v1alpha1.MigrationForPreservedData, run.Cause)
 	if refused := run.Refused[0]; refused.Object != "default/long" || !strings.Contains(refused.Message, ".note") || !strings.Contains(refused.Message, "too long") {
 		t.Errorf("refused is %+v", refused)
 	}
@@ -160,9 +158,7 @@ func TestUnacceptedLoss(t *testing.T) {
 		t.Error("the status did not say that values of v1beta1 are counted again")
 	}
 	k.waitCounted(t, ".mode: 1, has a place false")
-	if conflicts.Load() != 1 {
-		t.Errorf("%d late writers met the cleanup", conflicts.Load())
-	}
+	expect.Equal(t, "late writers met the cleanup", 1, conflicts.Load())
 	want := map[string]string{"noted-3": `{"format":2,"fields":{"/mode":"late"}}`}
 	expect.Equal(t, "what etcd has of v1beta1", want, k.annotations(t, "v1beta1"))
 	if stored := k.stored(t)["noted-3"]; stored.Metadata.Labels["late"] != "yes" || stored.Host != "late.example.com" {

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -53,9 +52,7 @@ func testLabels(t *testing.T, s *apiServer) {
 
 	selected := map[string][]string{"v1": nil, "v2": {"blue"}}
 	for version, want := range selected {
-		if diff := cmp.Diff(want, k.names(t, version, metav1.ListOptions{LabelSelector: "example.com/team=blue"})); diff != "" {
-			t.Errorf("selected at %s (-want +got):\n%s", version, diff)
-		}
+		expect.Equal(t, "selected at "+version, want, k.names(t, version, metav1.ListOptions{LabelSelector: "example.com/team=blue"}))
 	}
 	k.mergePatch(t, "v2", "blue", "metadata: {labels: {example.com/team: green}, annotations: {example.com/note: null}}")
 	wantFields(t, "blue at v1 after its label changed", k.get(t, "v1", "blue"), "spec: {size: 1, team: green}")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,9 +42,7 @@ func testPruning(t *testing.T, s *apiServer) {
 		}
 		for _, other := range versions {
 			k.mergePatch(t, other, name, "spec: {limit: 5}")
-			if diff := cmp.Diff(nil, k.stored(t, name).Object["garbage"]); diff != "" {
-				t.Errorf("%s in etcd (-want +got):\n%s", name, diff)
-			}
+			expect.Equal(t, name+" in etcd", nil, k.stored(t, name).Object["garbage"])
 		}
 		wantFields(t, name+" in the end", k.get(t, written, name), "spec: {"+own[written]+", limit: 5, ports: [{name: http}]}")
 	}

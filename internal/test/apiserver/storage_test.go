@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,9 +72,7 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 			}
 			wantFields(t, item.GetName()+" in the list of "+read, item, seen(written[item.GetName()], read, "a"))
 		}
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(written)), slices.Sorted(slices.Values(names))); diff != "" {
-			t.Errorf("names in the list of %s (-want +got):\n%s", read, diff)
-		}
+		expect.Equal(t, "names in the list of "+read, slices.Sorted(maps.Keys(written)), slices.Sorted(slices.Values(names)))
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,9 +152,7 @@ func (k *kind) wantReads(t *testing.T, name string, names ...string) {
 	if text := read.GetAnnotations()[conversion.AnnotationName(k.crd, "v2")]; !strings.Contains(text, `"omitted":{"count":1,`) {
 		t.Errorf("%s at %s has no marker: %s", name, version, text)
 	}
-	if diff := cmp.Diff(names, k.names(t, version, metav1.ListOptions{})); diff != "" {
-		t.Errorf("list at %s (-want +got):\n%s", version, diff)
-	}
+	expect.Equal(t, "list at "+version, names, k.names(t, version, metav1.ListOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), expect.Patience)
 	defer cancel()
 	watch, err := k.at(version).Watch(ctx, metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.name=" + name})

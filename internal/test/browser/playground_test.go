@@ -172,14 +172,10 @@ func TestNewcomer(t *testing.T) {
 			b.checked("1 problem")
 			b.until(`document.querySelector('.stale')`)
 			line := ask[string](b, `document.querySelector('#panel-policy .problems button').innerText`)
-			if line != "line 12" {
-				t.Errorf("the problem is in %s", line)
-			}
+			expect.Equal(t, "the problem is in", "line 12", line)
 			b.write("policy", strings.Replace(b.policyText(), "cronSpecs", "cronSpec", 1))
 			b.checked("Nothing is lost")
-			if got := ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`); got != 5 {
-				t.Errorf("%d curves leave .cronSpec, want 5", got)
-			}
+			expect.Equal(t, "curves leave .cronSpec", 5, ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`))
 			b.clean("strays")
 
 			// Objects at the other version, and what made each field.
@@ -236,9 +232,7 @@ func TestAccept(t *testing.T) {
 			b.until(`!document.querySelector('.accept')`)
 			b.checked("Nothing is lost")
 			want := strings.Replace(before, "\n  migration:", "\n        - move: {from: .spec.owner, to: .spec.ownerName}\n  migration:", 1)
-			if got := b.policyText(); got != want {
-				t.Errorf("the policy is %q, want %q", got, want)
-			}
+			expect.Equal(t, "the policy", want, b.policyText())
 			b.until(`!document.querySelector('#panel-fields .unplaced')`)
 		})
 	}
@@ -346,9 +340,7 @@ func TestPlaygroundAlone(t *testing.T) {
 			b.do(evaluate(`document.title = 'before';
 				const script = document.createElement('script'); script.textContent = 'document.title = "after"'; document.body.append(script);
 				document.body.insertAdjacentHTML('beforeend', '<a id="pressed" onclick="document.title = 1">x</a>'); document.getElementById('pressed').click();`))
-			if title := ask[string](b, `document.title`); title != "before" {
-				t.Errorf("a script in the page ran: the title is %s", title)
-			}
+			expect.Equal(t, "a script in the page ran: the title", "before", ask[string](b, `document.title`))
 			if ask[bool](b, `fetch('http://127.0.0.1:9/').then(() => true, () => true)`) && !slices.ContainsFunc(b.said, func(text string) bool { return strings.Contains(text, "Content Security Policy") }) {
 				t.Errorf("the browser says nothing about the policy: %q", b.said)
 			}

@@ -30,9 +30,7 @@ func TestLayout(t *testing.T) {
 				b := open(t, name, window(width))
 				b.clean("sideways")
 				b.clean("overlaps")
-				if drawn := ask[bool](b, `document.querySelector('.map').checkVisibility()`); drawn != (width > 700) {
-					t.Errorf("that drawings are shown is %t", drawn)
-				}
+				expect.Equal(t, "that drawings are shown", (width > 700), ask[bool](b, `document.querySelector('.map').checkVisibility()`))
 				if width > 700 {
 					b.clean("strays")
 				}
@@ -54,12 +52,8 @@ func TestText(t *testing.T) {
 		}
 	}
 	// One field of v1 becomes five fields of v2, so five curves start at one row.
-	if got := ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`); got != 5 {
-		t.Errorf("%d curves leave .cronSpec, want 5", got)
-	}
-	if title := ask[string](b, `document.title`); title != "CronTab: conversion report" {
-		t.Errorf("the title is %q", title)
-	}
+	expect.Equal(t, "curves leave .cronSpec", 5, ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`))
+	expect.Equal(t, "the title", "CronTab: conversion report", ask[string](b, `document.title`))
 }
 
 func TestColours(t *testing.T) {
@@ -121,9 +115,7 @@ func TestPolicyHolds(t *testing.T) {
 		document.getElementById('pressed').click();
 		const script = document.createElement('script'); script.textContent = 'document.title = 2'; document.body.append(script);`))
 	ask[bool](b, `new Promise(done => { const wait = () => document.images[0].complete ? done(true) : requestAnimationFrame(wait); wait(); })`)
-	if title := ask[string](b, `document.title`); title != "CronTab: conversion report" {
-		t.Errorf("a script ran: the title is %q", title)
-	}
+	expect.Equal(t, "a script ran: the title", "CronTab: conversion report", ask[string](b, `document.title`))
 	if color := ask[string](b, `getComputedStyle(document.getElementById('styled')).color`); color == "rgb(255, 0, 0)" {
 		t.Error("a style was taken that is not in the style sheet")
 	}
@@ -162,9 +154,7 @@ func TestKeyboard(t *testing.T) {
 				t.Fatalf("at %d, stop %d is %+v, want %q, outlined and seen", width, i, got, name)
 			}
 		}
-		if want[0] != "Skip to the content" {
-			t.Errorf("the first stop is %q", want[0])
-		}
+		expect.Equal(t, "the first stop", "Skip to the content", want[0])
 		b.do(chromedp.KeyEvent(kb.Tab))
 		if got := ask[stop](b, `focused()`); slices.Contains(want[1:], got.Name) {
 			t.Errorf("after the last stop the keyboard is caught at %q", got.Name)
@@ -172,9 +162,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	b := open(t, "wide", window(1400))
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
-	if at := ask[string](b, `document.activeElement.id`); at != "content" {
-		t.Errorf("the first link leads to %q", at)
-	}
+	expect.Equal(t, "the first link leads to", "content", ask[string](b, `document.activeElement.id`))
 	b.do(chromedp.Focus(`.mapping > details:last-of-type > summary`), chromedp.KeyEvent(kb.Enter))
 	if !ask[bool](b, `document.querySelector('.mapping > details:last-of-type').open`) {
 		t.Error("Enter does not open what is the same in both versions")

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -76,9 +75,7 @@ func TestOpenShiftMonitors(t *testing.T) {
 	for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
 		var binding rbacv1.RoleBinding
 		objects.read(t, kind+" conversion-operator-scrape", &binding)
-		if diff := cmp.Diff(want, binding.Subjects); diff != "" {
-			t.Errorf("subjects of the %s (-want +got):\n%s", kind, diff)
-		}
+		expect.Equal(t, "subjects of the "+kind, want, binding.Subjects)
 	}
 	if _, found := build(t, "openshift")["RoleBinding conversion-operator-scrape"]; found {
 		t.Error("there is a RoleBinding for a Prometheus that nothing is to be scraped by")

@@ -118,17 +118,13 @@ func TestDependentsAccount(t *testing.T) {
 	for want, objects := range map[string]built{"": build(t), "conversion-operator-dependents": build(t, "dependents")} {
 		var manager appsv1.Deployment
 		objects.read(t, "Deployment conversion-operator", &manager)
-		if got := environment(&manager)["DEPENDENTS_SERVICE_ACCOUNT"]; got != want {
-			t.Errorf("the manager searches as %q, want %q", got, want)
-		}
+		expect.Equal(t, "the manager searches as", want, environment(&manager)["DEPENDENTS_SERVICE_ACCOUNT"])
 		if want == "" {
 			continue
 		}
 		var account corev1.ServiceAccount
 		objects.read(t, "ServiceAccount "+want, &account)
-		if by := account.Labels["app.kubernetes.io/managed-by"]; by != "" {
-			t.Errorf("the account is managed by %s", by)
-		}
+		expect.Equal(t, "the account is managed by", "", account.Labels["app.kubernetes.io/managed-by"])
 	}
 }
 

@@ -115,9 +115,7 @@ func TestPartsOfLines(t *testing.T) {
 		"Error: … failed: … refused": true, "… refused": true, "Error: …": true, "Error: a failed: b refused": true, "…": true,
 		"… failed: … a …": false, "Error: … broken … refused": false, "… accepted": false, "Error": false,
 	} {
-		if got := Answers(shown, "Error: a failed: b refused"); got != want {
-			t.Errorf("%q: %v, want %v", shown, got, want)
-		}
+		expect.Equal(t, shown, want, Answers(shown, "Error: a failed: b refused"))
 	}
 	if Answers("aba … aba", "aba") {
 		t.Error("one text is at the beginning and at the end")

@@ -75,9 +75,7 @@ func abandon(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	if diff := cmp.Diff(before, uids(converters(ctx, t, crontab))); diff != "" {
 		t.Errorf("other pods took over (-before +after):\n%s", diff)
 	}
-	if got := getCRD(ctx, t, crontab).Generation; got != generation {
-		t.Errorf("the CustomResourceDefinition has generation %d, want %d: no write", got, generation)
-	}
+	expect.Equal(t, "the CustomResourceDefinition has generation", generation, getCRD(ctx, t, crontab).Generation)
 	load.check(t)
 }
 

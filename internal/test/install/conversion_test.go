@@ -282,9 +282,7 @@ func TestRepeatedApply(t *testing.T) {
 				manifest := file(t, crd(value+"."+name, "before", more))
 				w.run(t, append([]string{"apply", "-f", manifest}, flags...)...)
 				before := w.read(t, active.Name)
-				if before.Generation != active.Generation {
-					t.Errorf("generation %d, want %d: the spec did not change", before.Generation, active.Generation)
-				}
+				expect.Equal(t, "generation", active.Generation, before.Generation)
 				t.Log(w.run(t, append([]string{"apply", "-f", manifest}, flags...)...))
 				if diff := cmp.Diff(before, w.read(t, active.Name)); diff != "" {
 					t.Errorf("the second apply changed something (-before +after):\n%s", diff)
@@ -355,9 +353,7 @@ func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
 	w.waitFor(t, name, protected)
 	restore := client.RawPatch(types.JSONPatchType, []byte(`[{"op": "replace", "path": "/spec/conversion", "value": {"strategy": "None"}}]`))
 	expect.NoError(t, w.operator.Patch(t.Context(), w.read(t, name), restore))
-	if strategy := w.read(t, name).Spec.Conversion.Strategy; strategy != apiextensionsv1.NoneConverter {
-		t.Errorf("the operator cannot restore strategy None: %s", strategy)
-	}
+	expect.Equal(t, "the operator cannot restore strategy None", apiextensionsv1.NoneConverter, w.read(t, name).Spec.Conversion.Strategy)
 
 	// What remains of an incomplete uninstallation protects nothing.
 	second := w.activate(t, "second", conversions["service"])

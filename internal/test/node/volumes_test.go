@@ -91,9 +91,7 @@ func TestArguments(t *testing.T) {
 		"--bind-address=:9443": "--bind-address=127.64.1.2:9443", "--drain=1s": "--drain=1s", `--spec={"a":":1"}`: `--spec={"a":":1"}`,
 		"--metrics-bind-address=0": "--metrics-bind-address=0", "--name=$(POD)": "--name=one",
 	} {
-		if got := c.argument(arg, []string{"POD=one"}); got != want {
-			t.Errorf("%s becomes %s, want %s", arg, got, want)
-		}
+		expect.Equal(t, arg, want, c.argument(arg, []string{"POD=one"}))
 	}
 }
 

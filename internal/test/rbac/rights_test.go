@@ -56,9 +56,7 @@ func TestGrantedRights(t *testing.T) {
 	want = append(want, Right{definitions, "customresourcedefinitions.apiextensions.k8s.io", "get"},
 		Right{definitions, "endpointslices.discovery.k8s.io", "list"}, Right{definitions, "leases.coordination.k8s.io", "list"})
 	slices.SortFunc(want, compare)
-	if diff := cmp.Diff(want, fewer); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "fewer", want, fewer)
 	for _, right := range fewer {
 		writes := slices.Contains([]string{"create", "patch", "delete", "update", "escalate", "bind", "*"}, right.Verb)
 		if writes && strings.HasPrefix(right.On, "clusterrole") {
@@ -125,9 +123,7 @@ func TestReadLog(t *testing.T) {
 		},
 		Refused: []string{`system:serviceaccount:system:conversion-operator: patch ` + crds + ` in "": ValidatingAdmissionPolicy 'a' denied request`},
 	}
-	if diff := cmp.Diff(want, log); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "log", want, log)
 }
 
 // TestUnused: a right without use and proof is reported.
@@ -256,7 +252,5 @@ func TestReadLeading(t *testing.T) {
 	expect.NoError(t, err)
 	want := &Leading{Leaders: []string{"one", "two"},
 		WithoutLease: []string{`2026-01-01T00:00:09Z: pod one: patch deployments crontabs, while "two" led`}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 }

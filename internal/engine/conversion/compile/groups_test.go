@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const (
@@ -59,9 +60,7 @@ func TestGroups(t *testing.T) {
 			t.Errorf("%s is %s by %q", leaf, leaf.Owner, leaf.Rule)
 		}
 	}
-	if got := PathOf(Rules(converter, 0)[0].At); got != "spec.converter.declarative.ruleGroups[1].rules[0]" {
-		t.Errorf("the path of the first rule is %s", got)
-	}
+	expect.Equal(t, "the path of the first rule", "spec.converter.declarative.ruleGroups[1].rules[0]", PathOf(Rules(converter, 0)[0].At))
 	if converter.RuleGroups[1].Rules[0].Move.From != ".name" {
 		t.Errorf("the group has changed: %v", converter.RuleGroups[1].Rules[0].Move)
 	}

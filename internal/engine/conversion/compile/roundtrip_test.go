@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestPartlyPreserved checks which rules may preserve single values, of the spoke and of the hub.
@@ -66,9 +67,7 @@ func TestPartlyPreserved(t *testing.T) {
 				partly[leaf.Version] = partly[leaf.Version] || leaf.PartlyPreserved
 			}
 			got := map[[2]bool]string{{true, true}: both, {true, false}: "spoke", {false, true}: "hub"}[[2]bool{partly["v1"], partly["v2"]}]
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "result", test.want, got)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // statusTest has two versions with the properties of their objects, and the versions that have a
@@ -131,9 +132,7 @@ func TestPreservedStatusOfSpokes(t *testing.T) {
 	result := Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v4, spokes: [{version: v1}, {version: v2}, {version: v3}]}"))
 	const begin, end = "status preserved in an annotation of objects at v4: ", "v4 with an older manifest reverts or deletes them: give v4 the same fields"
 	want := []string{begin + "v1:.status.a, v3:.status.c" + manifests + end, begin + "v2:.status.b" + rightsAndManifests + end}
-	if diff := cmp.Diff(want, result.Warnings); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result.Warnings", want, result.Warnings)
 }
 
 // TestPreservedStatusUnserved checks that there is no warning for a spoke that is not served, since

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestLeaves has a field for every owner.
@@ -63,9 +64,7 @@ func TestLeaves(t *testing.T) {
 		"v2:.port Exact by spokes[0].rules[2], partly preserved",
 		"v2:.same Exact",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "result", want, got)
 }
 
 // TestRequire checks that errors name the fields with less fidelity than the policy requires.

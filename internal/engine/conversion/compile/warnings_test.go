@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // required makes a field of an object required, in the text that widgets reads.
@@ -161,9 +161,7 @@ func TestWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, test.v1, test.v2, test.rules)
 			converterOf(t, result)
-			if diff := cmp.Diff(test.want, result.Warnings); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "result.Warnings", test.want, result.Warnings)
 		})
 	}
 }

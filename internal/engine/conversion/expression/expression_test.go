@@ -222,9 +222,7 @@ func TestEvaluateTooMuch(t *testing.T) {
 		"self.a.replace('a', 'bb')": `"bbc"`, "self.a.replace('a', 'b', 1)": `"bc"`, "self.a.split('').join('-')": `"a-c"`, "self.a.split('').join()": `"ac"`,
 		"[self.a, self.a].distinct().join()": `"ac"`, "string(sets.contains([self.a], [self.a]))": `"true"`,
 	} {
-		if got := evaluate(t, expression, text, []string{text}, []string{`"ac"`}); got != want {
-			t.Errorf("%s is %s, want %s", expression, got, want)
-		}
+		expect.Equal(t, expression, want, evaluate(t, expression, text, []string{text}, []string{`"ac"`}))
 	}
 }
 

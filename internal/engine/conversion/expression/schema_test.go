@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/common/types"
-	"github.com/google/go-cmp/cmp"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestReadSchemaRefuses(t *testing.T) {
@@ -30,9 +31,7 @@ func TestSample(t *testing.T) {
 	} {
 		s := schemaOf(t, text)
 		got := s.Sample()
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("sample of %s (-want +got):\n%s", text, diff)
-		}
+		expect.Equal(t, "sample of "+text, want, string(got))
 		if s.Type() != "" && types.IsError(readValue(got, s, Bounds{})) {
 			t.Errorf("%s is no value of %s", got, text)
 		}

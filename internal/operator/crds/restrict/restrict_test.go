@@ -49,9 +49,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, restriction := range restrict.Find(definition(t, tt.before), definition(t, tt.after)) {
-				if restriction.Version != "v1" {
-					t.Errorf("version %s", restriction.Version)
-				}
+				expect.Equal(t, "version", "v1", restriction.Version)
 				got = append(got, restriction.String())
 			}
 			expect.Equal(t, "restrictions", tt.want, got)

@@ -348,9 +348,7 @@ func TestRotationBlocked(t *testing.T) {
 			b.suspended, b.object = true, c.object
 			w.rotate("now")
 			w.play()
-			if w.blocked() != "" {
-				t.Errorf("it is reported at once: %s", w.blocked())
-			}
+			expect.Equal(t, "it is reported at once", "", w.blocked())
 			decided := fleet.Make(w.observe())
 			if left := decided.RecheckAfter; left <= 0 || left > 15*time.Minute {
 				t.Errorf("it is reconciled again after %s", left)
@@ -364,9 +362,7 @@ func TestRotationBlocked(t *testing.T) {
 			w.play()
 			w.pass(w.settings.PropagationDelay)
 			w.play()
-			if w.blocked() != "" {
-				t.Errorf("it is still reported: %s", w.blocked())
-			}
+			expect.Equal(t, "it is still reported", "", w.blocked())
 
 			b.suspended = true
 			w.rotate("again")

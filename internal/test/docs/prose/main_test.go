@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRules: each rule finds its wrong examples, in pages, comments and strings, and not its right ones.
@@ -52,8 +54,6 @@ func TestWhere(t *testing.T) {
 	} {
 		var out strings.Builder
 		check(&out, test.path, []byte(test.text), parse("blue moon => red sun unless two blue moons\ntide => sea"))
-		if out.String() != test.want {
-			t.Errorf("%s: %q, want %q", name, out.String(), test.want)
-		}
+		expect.Equal(t, name, test.want, out.String())
 	}
 }

@@ -6,8 +6,6 @@ package celcheck
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -26,8 +24,6 @@ func TestShape(t *testing.T) {
 	} {
 		got, err := Shape(structural(t, text))
 		expect.NoError(t, err)
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("shape of %s (-want +got):\n%s", text, diff)
-		}
+		expect.Equal(t, "shape of "+text, want, string(got))
 	}
 }
