@@ -138,7 +138,7 @@ func writeFailures(w io.Writer, failures []v1alpha1.MigrationFailure) {
 	}
 }
 
-// writeTables writes a row for each resource, the problems, and what is left out.
+// writeTables writes a row for each resource, the problems, and what was left out.
 func writeTables(w io.Writer, rows [][]string, problems string, left []standalone.LeftOut) error {
 	if err := terminal.WriteTable(w, rows); err != nil {
 		return err

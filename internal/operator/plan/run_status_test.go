@@ -206,7 +206,7 @@ func runChanges() changes {
 		"settings: converter pods": func(w *world) {
 			w.observed.Policy.Spec.Workload.PriorityClassName = "another"
 		},
-		"it stands still": func(w *world) {
+		"it is stalled": func(w *world) {
 			stuck := half()
 			stuck.Waiting = "the converter does not answer"
 			w.record(stuck)
