@@ -174,32 +174,32 @@ func TestShardsAreReadOnce(t *testing.T) {
 		key: stored, conversion.StoredName(names.Child(other), otherHash): otherStored, "notes": []byte("x")}}
 	var rulesets storedRulesets
 	want := observed.StoredRevision{Hash: hash + ".blue", Readable: true, Stored: stored, ConfigMap: shard.Name}
-	expect := func(what string, want ...observed.StoredRevision) {
+	reads := func(what string, want ...observed.StoredRevision) {
 		t.Helper()
 		if diff := gocmp.Diff(want, rulesets.readShard(policy, "blue", shard)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	expect("at first", want)
+	reads("at first", want)
 	marked := rulesets.shared[policy][hash]
 	marked.readable = false // shows whether it is loaded again
 	rulesets.shared[policy][hash] = marked
 	delete(shard.BinaryData, conversion.StoredName(names.Child(other), otherHash))
 	remembered := want
 	remembered.Readable = false
-	expect("another policy has left", remembered)
+	reads("another policy has left", remembered)
 	shard.BinaryData[key] = []byte("damaged")
 	damaged := want
 	damaged.Stored, damaged.Readable = []byte("damaged"), false
-	expect("damaged", damaged)
+	reads("damaged", damaged)
 	shard.BinaryData[key] = stored
-	expect("repaired", want)
+	reads("repaired", want)
 	shard.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	expect("being deleted", remembered)
+	reads("being deleted", remembered)
 	shard.DeletionTimestamp, shard.BinaryData = nil, map[string][]byte{conversion.StoredName(names.Child(policy), otherHash): stored}
 	wrong := want
 	wrong.Hash, wrong.Readable = otherHash+".blue", false
-	expect("under the name of another ruleset", wrong)
+	reads("under the name of another ruleset", wrong)
 	rulesets.forget(policy)
 	if len(rulesets.shared) > 0 {
 		t.Errorf("%v are remembered of a policy that is gone", rulesets.shared)

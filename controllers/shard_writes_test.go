@@ -86,20 +86,20 @@ func TestShardBytes(t *testing.T) {
 	_, _ = s.add("default", "b", []shardWrite{writeOf("b")})
 	now := time.Now()
 	s.succeeded("default", a, now)
-	expect := func(want int, cached *corev1.ConfigMap, now time.Time) {
+	counts := func(want int, cached *corev1.ConfigMap, now time.Time) {
 		t.Helper()
 		if got := s.bytes("default", "shard-00", cached, now); got != want {
 			t.Errorf("%d bytes, want %d", got, want)
 		}
 	}
-	expect(10, nil, now)
+	counts(10, nil, now)
 	if other := s.bytes("default", "shard-01", nil, now); other != 0 {
 		t.Errorf("%d bytes in another shard", other)
 	}
-	expect(5, &corev1.ConfigMap{BinaryData: map[string][]byte{"a.hash": nil}}, now)
-	expect(5, nil, now) // it was deleted since
+	counts(5, &corev1.ConfigMap{BinaryData: map[string][]byte{"a.hash": nil}}, now)
+	counts(5, nil, now) // it was deleted since
 	_, _ = s.add("default", "c", []shardWrite{writeOf("c")})
 	s.succeeded("default", s.next("default"), now)
-	expect(10, nil, now)
-	expect(0, nil, now.Add(2*unseenFor))
+	counts(10, nil, now)
+	counts(0, nil, now.Add(2*unseenFor))
 }

@@ -119,11 +119,11 @@ func startManager(ctx context.Context) (<-chan error, error) {
 }
 
 // withFakes is a manager whose pods are not real.
-func withFakes(client client.Client, recorder events.EventRecorder) *ConversionPolicyReconciler {
+func withFakes(c client.Client, recorder events.EventRecorder) *ConversionPolicyReconciler {
 	prober := NewProber(time.Hour)
 	prober.Probe, prober.Own = pods.probe, pods.own
 	return &ConversionPolicyReconciler{
-		Client: client, Live: client, Recorder: recorder, Settings: settings, Prober: prober, Now: time.Now, Checks: fakeChecks()}
+		Client: c, Live: c, Recorder: recorder, Settings: settings, Prober: prober, Now: time.Now, Checks: fakeChecks()}
 }
 
 // newReconciler is another manager. It reconciles on request.

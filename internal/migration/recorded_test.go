@@ -56,7 +56,7 @@ var conclusions = map[understood]string{
 func TestAnswersOfAPIServers(t *testing.T) {
 	patches := map[string]understood{}
 	for conclusion, names := range conclusions {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			patches[name] = conclusion
 		}
 	}

@@ -169,16 +169,16 @@ func (c apiClient) nodeReady(name string) func(context.Context) error {
 
 // checkNode returns why a node is not ready: its condition, or the taint that is removed a little
 // later and until then repels pods.
-func checkNode(node *corev1.Node) error {
-	for _, c := range node.Status.Conditions {
+func checkNode(found *corev1.Node) error {
+	for _, c := range found.Status.Conditions {
 		if c.Type != corev1.NodeReady {
 			continue
 		}
 		if c.Status != corev1.ConditionTrue {
 			return errors.New(c.Message)
 		}
-		if len(node.Spec.Taints) > 0 {
-			return fmt.Errorf("the node has the taint %s", node.Spec.Taints[0].Key)
+		if len(found.Spec.Taints) > 0 {
+			return fmt.Errorf("the node has the taint %s", found.Spec.Taints[0].Key)
 		}
 		return nil
 	}

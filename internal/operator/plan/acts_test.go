@@ -274,11 +274,11 @@ func (w *world) account(latest string) {
 			owned[owner] = map[string]any{}
 		}
 		fields := owned[owner]
-		for step := range strings.SplitSeq(path, "/") {
-			if fields["f:"+step] == nil {
-				fields["f:"+step] = map[string]any{}
+		for name := range strings.SplitSeq(path, "/") {
+			if fields["f:"+name] == nil {
+				fields["f:"+name] = map[string]any{}
 			}
-			fields = fields["f:"+step].(map[string]any)
+			fields = fields["f:"+name].(map[string]any)
 		}
 	}
 	w.observed.CRD.ManagedFields = nil

@@ -160,7 +160,7 @@ func TestNothingToRefuse(t *testing.T) {
 // version changes, that is any.
 func TestWritesNeedNoConverter(t *testing.T) {
 	w := active(t)
-	expect := func(fails ...string) {
+	fail := func(fails ...string) {
 		t.Helper()
 		var got []string
 		for _, webhook := range w.observed.Admission.Webhooks {
@@ -171,13 +171,13 @@ func TestWritesNeedNoConverter(t *testing.T) {
 		}
 		expect.Equal(t, "writes that fail without a converter", fails, got)
 	}
-	expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
+	fail("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1")
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	for stored := ""; stored != "v1beta1"; stored = crds.StorageVersion(w.observed.CRD) {
 		w.observed.Now = w.observed.Now.Add(time.Second)
 		decided := w.plan()
 		if slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, edits := s.(step.EditVersions); return edits }) {
-			expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
+			fail("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1beta1,v1")
 			if since, err := time.Parse(time.RFC3339, w.admittedSince()); err != nil || w.observed.Now.Sub(since) < 10*time.Second {
 				t.Errorf("the storage version changes at %s, and API servers were told %s", w.observed.Now, since)
 			}
@@ -185,7 +185,7 @@ func TestWritesNeedNoConverter(t *testing.T) {
 		w.carryOut(decided)
 	}
 	w.converge()
-	expect("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1")
+	fail("truncated.conversion-operator.io v1beta1,v1", "size.conversion-operator.io v1")
 }
 
 func (w *world) admittedSince() string {

@@ -344,9 +344,9 @@ func ofClaims(t *testing.T) *world {
 func (w *world) writeXRD(manager string, conversion *apiextensionsv1.CustomResourceConversion) {
 	w.t.Helper()
 	owned := map[string]any{}
-	for path := range w.fields(conversion) {
+	for field := range w.fields(conversion) {
 		fields := owned
-		for name := range strings.SplitSeq(path, "/") {
+		for name := range strings.SplitSeq(field, "/") {
 			if fields["f:"+name] == nil {
 				fields["f:"+name] = map[string]any{}
 			}

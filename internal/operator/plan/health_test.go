@@ -108,8 +108,8 @@ func (w *world) fail(cause v1alpha1.ConversionFailureCause, object string, count
 		pod := &w.observed.Pods[i]
 		row := v1alpha1.ConversionFailure{From: "v1beta1", To: "v1", Cause: cause, Count: count, LastTime: metav1.NewTime(w.observed.Now),
 			Object: object, Message: "there is no room for it"}
-		others := slices.DeleteFunc(slices.Clone(pod.Failures), func(one v1alpha1.ConversionFailure) bool { return one.To == row.To && one.Cause == row.Cause })
-		pod.Failures = append(others, row)
+		pod.Failures = slices.DeleteFunc(slices.Clone(pod.Failures), func(one v1alpha1.ConversionFailure) bool { return one.To == row.To && one.Cause == row.Cause })
+		pod.Failures = append(pod.Failures, row)
 	}
 }
 

@@ -5,7 +5,6 @@ package plan_test
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -195,17 +194,6 @@ func changing(t *testing.T) (*world, string) {
 	return w, before
 }
 
-// switched are the plans that a decision points the CustomResourceDefinition at.
-func switched(decided plan.Plan) []string {
-	var hashes []string
-	for _, s := range decided.Steps {
-		if s, ok := s.(step.SwitchCRD); ok {
-			hashes = append(hashes, path.Base(*s.Conversion.Webhook.ClientConfig.Service.Path))
-		}
-	}
-	return hashes
-}
-
 // switching is a world in which pods have both rulesets, so that the CustomResourceDefinition is to be written.
 func switching(t *testing.T) *world {
 	t.Helper()
@@ -221,7 +209,7 @@ func switching(t *testing.T) *world {
 
 // switchChanges: the switch waits for every pod that could be asked for the new ruleset without having it.
 var switchChanges = changes{
-	"all pods have it": func(w *world) {},
+	"all pods have it": func(*world) {},
 	"one pod has not":  func(w *world) { w.observed.Pods[0].Revisions = w.observed.Pods[0].Revisions[:1] },
 	// It is asked before it is called, and API servers retry where it refuses.
 	"one that is not ready has not": func(w *world) {

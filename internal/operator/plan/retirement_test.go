@@ -23,7 +23,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 	promoted(w)
-	for _, step := range []struct {
+	for _, c := range []struct {
 		what     string
 		server   int64
 		requests int64
@@ -37,15 +37,15 @@ func TestRequestsAreRemembered(t *testing.T) {
 		{"the second, as it was", 200, 3, false},
 		{"it was started again, and no one has asked", 300, 0, false},
 	} {
-		w.requested.Requests = countedBy(step.server, map[string]int64{"v1beta1": step.requests, "v1": 99})
+		w.requested.Requests = countedBy(c.server, map[string]int64{"v1beta1": c.requests, "v1": 99})
 		before := w.observed.Policy.Status.Retirement[0].LastRequested
 		w.later(2 * time.Hour)
 		after := w.observed.Policy.Status.Retirement[0].LastRequested
-		if asked := !after.Equal(before); asked != step.asked {
-			t.Errorf("%s: last requested %v, before %v", step.what, after, before)
+		if asked := !after.Equal(before); asked != c.asked {
+			t.Errorf("%s: last requested %v, before %v", c.what, after, before)
 		}
 		if after != nil && !after.Time.Equal(after.Truncate(time.Hour)) {
-			t.Errorf("%s: %v is not to the hour", step.what, after)
+			t.Errorf("%s: %v is not to the hour", c.what, after)
 		}
 	}
 	for server := range 12 {

@@ -46,11 +46,11 @@ func namesIn(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, folder))
 	expect.NoError(t, err)
-	names := make([]string, 0, len(entries))
+	found := make([]string, 0, len(entries))
 	for _, entry := range entries {
-		names = append(names, entry.Name())
+		found = append(found, entry.Name())
 	}
-	return names
+	return found
 }
 
 // kustomization writes a kustomization of a folder with components and more text, and returns its

@@ -63,8 +63,8 @@ func roundTrip(ctx context.Context, crontab scenarios.CronTab, object *unstructu
 // check stops the load, and fails the test if a request failed.
 func (l *load) check(t *testing.T) {
 	t.Helper()
-	for _, client := range l.clients {
-		trips, err := client.Stop()
+	for _, each := range l.clients {
+		trips, err := each.Stop()
 		if t.Logf("%d writes and reads", trips); err != nil || trips == 0 {
 			t.Errorf("after %d writes and reads: %v", trips, err)
 		}

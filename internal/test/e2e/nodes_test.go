@@ -156,8 +156,8 @@ func loseZone(ctx context.Context, t *testing.T, name string, crontabs []scenari
 		return apimeta.FindStatusCondition(status.Conditions, v1alpha1.NotRedundantCondition) != nil && status.ReadyReplicas == 3, fmt.Sprintf("%+v", status)
 	})
 	<-time.After(time.Until(began.Add(idleConnections)))
-	for _, client := range clients {
-		if _, err := client.Stop(); err != nil {
+	for _, each := range clients {
+		if _, err := each.Stop(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -406,20 +406,20 @@ func (p *player) observePods(ctx context.Context, now *Observation) error {
 	}
 	for _, pod := range pods.Items {
 		is := podObservation{Name: pod.Name, Ready: isReady(pod)}
+		target := probe.Target{Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(workload.ContainerPort)),
+			ServerName: names.ServiceName(instance, system), CABundle: trusted}
 		if is.Ready {
-			target := probe.Target{Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(workload.ContainerPort)),
-				ServerName: names.ServiceName(instance, system), CABundle: trusted}
 			is.probe(ctx, target)
-			if untrusted(is.Refused) {
-				after, err := find(ctx, p, now.CRD.DeepCopy())
-				if err != nil {
-					return err
-				}
-				if webhook := webhookOf(after); webhook != nil {
-					target.CABundle = webhook.CABundle
-				}
-				is.probe(ctx, target)
+		}
+		if untrusted(is.Refused) {
+			after, err := find(ctx, p, now.CRD.DeepCopy())
+			if err != nil {
+				return err
 			}
+			if webhook := webhookOf(after); webhook != nil {
+				target.CABundle = webhook.CABundle
+			}
+			is.probe(ctx, target)
 		}
 		now.Pods = append(now.Pods, is)
 	}

@@ -295,7 +295,7 @@ func (p *player) startReading(ctx context.Context, s Step) (finish func() (faile
 		for all := readings(s); len(all) > 0; {
 			for _, each := range all {
 				if <-time.After(readPause); ctx.Err() != nil {
-					return nil // the step is over
+					return nil //nolint:nilerr // the step is over
 				}
 				// A request that is cancelled is a failed conversion for the API server.
 				object, err := p.objects(each.subject.Name, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})

@@ -23,7 +23,7 @@ import (
 type (
 	taskV1 struct {
 		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata,omitempty"`
+		metav1.ObjectMeta `json:"metadata"`
 
 		Spec   taskV1Spec `json:"spec"`
 		Status taskStatus `json:"status,omitzero"`
@@ -48,7 +48,7 @@ type (
 	}
 	taskV2 struct {
 		metav1.TypeMeta   `json:",inline"`
-		metav1.ObjectMeta `json:"metadata,omitempty"`
+		metav1.ObjectMeta `json:"metadata"`
 
 		Spec   taskV2Spec `json:"spec"`
 		Status taskStatus `json:"status,omitzero"`

@@ -250,7 +250,7 @@ func TestPodsOnOneNode(t *testing.T) {
 // TestEvents: each change of a condition has one event, and so has the end of a problem.
 func TestEvents(t *testing.T) {
 	w := ready(t)
-	step := func(change func()) (events []string) {
+	after := func(change func()) (events []string) {
 		before := w.fleet.Status
 		change()
 		w.fleet.Status = fleet.Make(w.observe()).Status
@@ -279,7 +279,7 @@ func TestEvents(t *testing.T) {
 			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
 		}, []string{"Warning WebhookAvailable InvalidPatch"}},
 	} {
-		if diff := cmp.Diff(c.want, step(c.change)); diff != "" {
+		if diff := cmp.Diff(c.want, after(c.change)); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", c.name, diff)
 		}
 	}

@@ -42,9 +42,9 @@ func Widgets(t testing.TB, versions map[string]string) *apiextensionsv1.CustomRe
 }
 
 // AddVersion adds a version with a schema. Versions are sorted by name.
-func AddVersion(crd *apiextensionsv1.CustomResourceDefinition, name string, schema *apiextensionsv1.JSONSchemaProps) {
+func AddVersion(crd *apiextensionsv1.CustomResourceDefinition, name string, props *apiextensionsv1.JSONSchemaProps) {
 	crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
-		Name: name, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema},
+		Name: name, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 	})
 	slices.SortFunc(crd.Spec.Versions, func(a, b apiextensionsv1.CustomResourceDefinitionVersion) int {
 		return strings.Compare(a.Name, b.Name)
