@@ -89,14 +89,12 @@ func TestCommandInside(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		expect.NoError(t, err)
 		expect.NoError(t, cmd.Start())
-		if _, err := out.Read(make([]byte, 6)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = out.Read(make([]byte, 6))
+		expect.NoError(t, err)
 		expect.NoError(t, cmd.Process.Signal(unix.SIGTERM))
 		// The trap runs when the read is over.
-		if _, err := in.Write([]byte("\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = in.Write([]byte("\n"))
+		expect.NoError(t, err)
 		_ = cmd.Wait()
 		expect.Equal(t, "exit code", 3, cmd.ProcessState.ExitCode())
 	})
@@ -132,9 +130,7 @@ func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
 	broken := filepath.Join(o.binDir(), "kube-controller-manager")
 	expect.NoError(t, errors.Join(os.Remove(broken), os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 3\n"), 0o755)))
 	_, err = Up(t.Context(), o)
-	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended with exit code 3") || !strings.Contains(err.Error(), "out of order") {
-		t.Errorf("got error %v", err)
-	}
+	expect.Contains(t, "error", fmt.Sprint(err), "kube-controller-manager ended with exit code 3", "out of order")
 	if _, err := Find(o); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after a failed start: %v, want %v", err, ErrNotRunning)
 	}
@@ -154,9 +150,7 @@ func upForTest(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	o = testOptions(t, o)
 	t.Cleanup(func() {
-		if err := Down(context.WithoutCancel(t.Context()), o); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, Down(context.WithoutCancel(t.Context()), o))
 	})
 	c, err := Up(t.Context(), o)
 	expect.NoError(t, err)

@@ -64,9 +64,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			t.Setenv(VersionVariable, test.version)
 			got, err := test.given.withDefaults()
 			if test.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
-					t.Errorf("got error %v, want %q", err, test.wantErr)
-				}
+				expect.Contains(t, "error", fmt.Sprint(err), test.wantErr)
 				return
 			}
 			expect.NoError(t, err)
@@ -144,14 +142,8 @@ func TestSupportedVersionsAgree(t *testing.T) {
 		"internal/dev/tools/api-reference/config.yaml": {`kubernetesVersion: "` + newest + `"`},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
-		if err != nil {
-			t.Error(err)
-		}
-		for _, want := range says {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("%s does not say %q", file, strings.TrimSpace(want))
-			}
-		}
+		expect.NoError(t, err)
+		expect.Contains(t, file, string(text), says...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,11 +96,8 @@ func TestConfigIsRendered(t *testing.T) {
 	readYAML(t, filepath.Join(s.Dir, "cni", "pods.conflist"), &network)
 	containerd, err := os.ReadFile(filepath.Join(s.Dir, "containerd.toml"))
 	expect.NoError(t, err)
-	for _, want := range []string{`root = "/run/localcluster/containerd"`, `bin_dirs = ["` + s.Bin + `"]`, `BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`} {
-		if !strings.Contains(string(containerd), want) {
-			t.Errorf("containerd.toml lacks %s:\n%s", want, containerd)
-		}
-	}
+	expect.Contains(t, "containerd.toml", string(containerd), `root = "/run/localcluster/containerd"`, `bin_dirs = ["`+s.Bin+`"]`,
+		`BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`)
 }
 
 // TestPrepare: a control plane has its files, which later commands read, and does not run yet.
@@ -174,9 +172,7 @@ func TestPollError(t *testing.T) {
 		return errors.New("not found")
 	})
 	const want = "while waiting for the node (last answer: not found): kubelet ended with exit code 1"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	expect.Equal(t, "error", want, fmt.Sprint(err))
 }
 
 func TestLogTailQuotesTheEnd(t *testing.T) {

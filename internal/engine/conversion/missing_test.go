@@ -140,9 +140,7 @@ func TestWhenMissingInAMergedElement(t *testing.T) {
 		`{default: {from: ".l[*].d", value: a}}, {cel: {from: {hide: ".l[*].hide"}, to: {show: ".l[*].show"}, whenMissing: Evaluate, forward: {show: "!self.?hide.orValue(false)"}, backward: {hide: "!self.?show.orValue(true)"}}}`))
 	object := named("v2", `v1 {"/l/0":{"x":"1","d":"z","own":"o"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)
 	there := convert(t, c, object, "v1")
-	if !strings.Contains(there, `"d":"z"`) || !strings.Contains(there, `"own":"o"`) {
-		t.Errorf("there: %s", there)
-	}
+	expect.Contains(t, "there", there, `"d":"z"`, `"own":"o"`)
 	if back := convert(t, c, there, "v2"); !strings.HasSuffix(back, `"l":[{"x":"1"}]}`) {
 		t.Errorf("back: %s", back)
 	}

@@ -6,12 +6,12 @@ package conversion_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -101,9 +101,7 @@ func wantConverted(t testing.TB, c *conversion.Converter, object, to, want strin
 // wantBytes is wantConverted for the same bytes.
 func wantBytes(t testing.TB, c *conversion.Converter, object, to, want string) {
 	t.Helper()
-	if diff := cmp.Diff(want, convert(t, c, object, to)); diff != "" {
-		t.Errorf("%.300s\nat %s (-want +got):\n%s", object, to, diff)
-	}
+	expect.Equal(t, fmt.Sprintf("%.300s\nat %s", object, to), want, convert(t, c, object, to))
 }
 
 // sameJSON compares objects, ignoring the order of members.

@@ -89,18 +89,11 @@ func TestTruncated(t *testing.T) {
 			marker := markerOf(t, there, annotation)
 			size := fmt.Sprint(marker["bytes"])
 			delete(marker, "bytes")
-			if want := `map[count:1 fields:[/` + test.back[1:] + `]]`; fmt.Sprint(marker) != want {
-				t.Errorf("marker: got %v, want %s", marker, want)
-			}
-			if got := fmt.Sprint(value["fields"]); got != "map["+test.preserved+":1]" {
-				t.Errorf("preserved all the same: got %s", got)
-			}
-			if both := decode(t, there)["both"]; both != "2" {
-				t.Errorf("live data: got %v", both)
-			}
-			if want := (&conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}); !cmp.Equal(want, outcome.Omitted) {
-				t.Errorf("outcome: got %+v", outcome.Omitted)
-			}
+			expect.Equal(t, "marker", `map[count:1 fields:[/`+test.back[1:]+`]]`, fmt.Sprint(marker))
+			expect.Equal(t, "preserved all the same", "map["+test.preserved+":1]", fmt.Sprint(value["fields"]))
+			expect.Equal(t, "live data", "2", decode(t, there)["both"])
+			omitted := &conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}
+			expect.Equal(t, "outcome", omitted, outcome.Omitted)
 			if fmt.Sprint(outcome.Omitted.Bytes) != size || outcome.Omitted.Bytes <= conversion.MaxAnnotations {
 				t.Errorf("bytes: %d in the outcome, %s in the marker", outcome.Omitted.Bytes, size)
 			}
@@ -112,9 +105,7 @@ func TestTruncated(t *testing.T) {
 			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			expect.Equal(t, "back", want, err.Error())
-			if err := c.Admit([]byte(there), nil); err == nil || err.Error() != want {
-				t.Errorf("admission: got %v", err)
-			}
+			expect.Equal(t, "admission", want, fmt.Sprint(c.Admit([]byte(there), nil)))
 		})
 	}
 }
@@ -129,9 +120,7 @@ func TestTruncatedThreeVersions(t *testing.T) {
 	atHub := convert(t, c, named("v1", "", `"a":"`+large+`","one":"1"`), "v2")
 	both := strings.TrimSuffix(atHub, "}") + `,"b":"` + large[:len(large)/2] + `x` + noise(200<<10) + `"}`
 	there, outcome := shortenedTo(t, c, both, "v3")
-	if outcome.Omitted.Count != 2 {
-		t.Errorf("got %+v, want that a value of each version is left out", outcome.Omitted)
-	}
+	expect.Equal(t, fmt.Sprintf("number of values left out, one of each version, in %+v", outcome.Omitted), 2, outcome.Omitted.Count)
 	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v1"))
 	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v2"))
 
@@ -185,9 +174,7 @@ func TestTruncatedCrowded(t *testing.T) {
 	if annotationOf(t, there, "small") != "1" || strings.Contains(there, "xxxx") {
 		t.Errorf("got %.300s", there)
 	}
-	if want := []string{`.metadata.annotations["example.com/other"]`}; !cmp.Equal(want, outcome.Omitted.Fields) {
-		t.Errorf("left out: got %q", outcome.Omitted.Fields)
-	}
+	expect.Equal(t, "left out", []string{`.metadata.annotations["example.com/other"]`}, outcome.Omitted.Fields)
 	var large *conversion.TooLargeError
 	if err := c.Admit([]byte(object), nil); !errors.As(err, &large) {
 		t.Errorf("admission: got %v", err)
@@ -273,9 +260,7 @@ func TestForgedMarker(t *testing.T) {
 				}
 				object := withAnnotation(conversion.AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
 				there := convert(t, c, object, to)
-				if !strings.Contains(there, "omitted") {
-					t.Errorf("%s of %s at %s: the text is gone: %s", marker, owner, from, there)
-				}
+				expect.Contains(t, fmt.Sprintf("%s of %s at %s", marker, owner, from), there, "omitted")
 				if i < 4 {
 					convert(t, c, there, from)
 				} // an object with a copied marker cannot be written at v1
@@ -286,9 +271,7 @@ func TestForgedMarker(t *testing.T) {
 		}
 	}
 	other := withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"omitted":{}}`, ``)
-	if err := c.Admit([]byte(other), nil); err != nil {
-		t.Errorf("another resource's: %v", err)
-	}
+	expect.NoError(t, c.Admit([]byte(other), nil)) // it is another resource's
 }
 
 // TestTruncatingExcept checks that nothing is truncated at an excepted version.

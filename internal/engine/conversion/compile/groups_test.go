@@ -61,9 +61,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	expect.Equal(t, "the path of the first rule", "spec.converter.declarative.ruleGroups[1].rules[0]", PathOf(Rules(converter, 0)[0].At))
-	if converter.RuleGroups[1].Rules[0].Move.From != ".name" {
-		t.Errorf("the group has changed: %v", converter.RuleGroups[1].Rules[0].Move)
-	}
+	expect.Equal(t, "path in the group, which must not change", ".name", converter.RuleGroups[1].Rules[0].Move.From)
 }
 
 // TestGroupErrors: an error names the rule of the group, and the rule that uses the group.
@@ -170,9 +168,7 @@ func TestRecursion(t *testing.T) {
 			got = append(got, leaf.String()+" "+string(leaf.Owner))
 		}
 		want := []string{"v1:.node.children[*].old Exact", "v1:.node.old Exact", "v2:.node.children[*].new Exact", "v2:.node.new Exact"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: the fields (-want, +got):\n%s", children, diff)
-		}
+		expect.Equal(t, children+": the fields", want, got)
 		if rules := Rules(converter, 0); len(rules) != 2 || len(result.Warnings) > 0 {
 			t.Errorf("%s: the rules are %v, the warnings %q", children, rules, result.Warnings)
 		}
@@ -195,9 +191,7 @@ func TestRecursionInRecursion(t *testing.T) {
 			t.Errorf("%s is by %s, which is no rule", leaf, leaf.Rule)
 		}
 	}
-	if want := 2 * len(Rules(converter, 0)); shown != want {
-		t.Errorf("%d fields are shown, want %d", shown, want)
-	}
+	expect.Equal(t, "number of shown fields", 2*len(Rules(converter, 0)), shown)
 }
 
 // TestUnusedGroups: a group that no spoke uses is a warning, also if another such group uses it.

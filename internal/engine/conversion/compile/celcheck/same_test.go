@@ -123,12 +123,8 @@ func TestSameProgram(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(checked(wantAST), checked(gotAST)); diff != "" {
-				t.Errorf("types and functions (-compiler +pod):\n%s", diff)
-			}
-			if diff := cmp.Diff(run(t, manager.Scope, wantAST, full), run(t, pod, gotAST, small)); diff != "" {
-				t.Errorf("result and cost (-libraries +pod):\n%s", diff)
-			}
+			expect.Equal(t, "types and functions (-compiler +pod)", checked(wantAST), checked(gotAST))
+			expect.Equal(t, "result and cost (-libraries +pod)", run(t, manager.Scope, wantAST, full), run(t, pod, gotAST, small))
 		})
 	}
 }

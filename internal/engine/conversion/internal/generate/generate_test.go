@@ -64,9 +64,7 @@ func TestChoicesRepeat(t *testing.T) {
 		g := Objects{Choices: c}
 		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(kindtest.Structural(t, spoke), "example.com/v1", "Widget")))})
 	}
-	if first := world(); first != world() {
-		t.Errorf("the same choices do not give %s again", first)
-	}
+	expect.Equal(t, "what the same choices give again", world(), world())
 }
 
 // TestEveryKindOfRule checks that random rules include every kind. A use is other rules.
@@ -90,7 +88,5 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 	slices.Sort(want)
 	want = slices.DeleteFunc(want, func(kind string) bool { return kind == "use" })
-	if got := slices.Compact(made); !slices.Equal(got, want) {
-		t.Errorf("there are rules of the kinds %v, want %v", got, want)
-	}
+	expect.Equal(t, "kinds of rules", want, slices.Compact(made))
 }
