@@ -60,9 +60,8 @@ func TestChosenCluster(t *testing.T) {
 			var said bytes.Buffer
 			command.Stderr = &said
 			got, err := command.Output()
-			if err != nil || string(got) != c.want {
-				t.Errorf("it chooses %q, want %q: %v", got, c.want, err)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "choice", c.want, string(got))
 			expect.Equal(t, fmt.Sprintf("that it says that it uses kind: %q", said.String()), c.want == "kind\n", said.String() == usingKind)
 		})
 	}

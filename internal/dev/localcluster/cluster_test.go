@@ -77,9 +77,7 @@ func TestCommandInside(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", "cat; exit 7")
 		cmd.Stdin = strings.NewReader("text")
 		out, _ := cmd.Output()
-		if string(out) != "text" || cmd.ProcessState.ExitCode() != 7 {
-			t.Errorf("got %q and exit code %d, want \"text\" and 7", out, cmd.ProcessState.ExitCode())
-		}
+		expect.Equal(t, "output and exit code", []any{"text", 7}, []any{string(out), cmd.ProcessState.ExitCode()})
 	})
 	t.Run("signals", func(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", `trap "exit 3" TERM; echo ready; while :; do read line; done`)

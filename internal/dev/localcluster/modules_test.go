@@ -74,12 +74,8 @@ func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 	other, err := o.moduleSets()
 	expect.NoError(t, err)
 	expect.Equal(t, "folder of the derived set", "/cache/v1.36.3/modules/kubernetes", other[kubernetesSet].dir)
-	if other[kubernetesSet].key == pinned[kubernetesSet].key {
-		t.Error("two versions of Kubernetes have the same key")
-	}
-	if other[pinnedSet] != pinned[pinnedSet] {
-		t.Error("etcd and containerd depend on the version of Kubernetes")
-	}
+	expect.Equal(t, "that two versions of Kubernetes have the same key", false, other[kubernetesSet].key == pinned[kubernetesSet].key)
+	expect.Equal(t, "that etcd and containerd depend on the version of Kubernetes", false, other[pinnedSet] != pinned[pinnedSet])
 }
 
 // TestUnknownVersion: a version of Kubernetes that does not exist gives a clear error. No module

@@ -153,10 +153,8 @@ func minor(version string) string { return strings.TrimPrefix(minorOf(version), 
 // TestSupportedVersionsAreInOrder: there is one release of each minor version, from the oldest to the
 // newest.
 func TestSupportedVersionsAreInOrder(t *testing.T) {
-	first, last := SupportedVersions[0], SupportedVersions[len(SupportedVersions)-1]
-	if first != OldestKubernetesVersion || last != DefaultKubernetesVersion {
-		t.Errorf("versions from %s to %s", first, last)
-	}
+	expect.Equal(t, "first version", OldestKubernetesVersion, SupportedVersions[0])
+	expect.Equal(t, "last version", DefaultKubernetesVersion, SupportedVersions[len(SupportedVersions)-1])
 	previous := 0
 	for _, version := range SupportedVersions {
 		var number int

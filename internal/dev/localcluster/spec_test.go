@@ -89,9 +89,8 @@ func TestConfigIsRendered(t *testing.T) {
 	expect.Equal(t, "kubeconfig", []string{"https://10.240.0.1:443", base64.StdEncoding.EncodeToString([]byte("CA")), "secret"}, got)
 	var kubelet map[string]any
 	readYAML(t, filepath.Join(s.Dir, "kubelet.yaml"), &kubelet)
-	if kubelet["containerRuntimeEndpoint"] != "unix:///run/containerd.sock" || kubelet["cgroupsPerQOS"] != false {
-		t.Errorf("kubelet configuration %v", kubelet)
-	}
+	expect.Equal(t, "the kubelet's endpoint", "unix:///run/containerd.sock", kubelet["containerRuntimeEndpoint"])
+	expect.Equal(t, "the kubelet's groups by quality of service", false, kubelet["cgroupsPerQOS"])
 	var network map[string]any
 	readYAML(t, filepath.Join(s.Dir, "cni", "pods.conflist"), &network)
 	containerd, err := os.ReadFile(filepath.Join(s.Dir, "containerd.toml"))

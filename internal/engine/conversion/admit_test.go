@@ -19,10 +19,7 @@ func TestAdmit(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}", ""), secret)
 	large := `"a":"` + noise(300<<10) + `","list":[{"x":"` + noise(400<<10) + `"}]`
 	err := c.Admit([]byte(named("v2", "", large)), nil)
-	var refused *conversion.TooLargeError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got %v", err)
-	}
+	refused := wantError[*conversion.TooLargeError](t, "admission", err)
 	want := fmt.Sprintf("the object cannot be converted to v1 as a whole: the fields that only version v2 has take %s, and all annotations together may take 256 KiB: make .a, .list smaller, or the object's other annotations",
 		conversion.Kibibytes(refused.Bytes))
 	expect.Equal(t, "error", want, err.Error())
@@ -42,9 +39,7 @@ func TestAdmit(t *testing.T) {
 		}
 	}
 	// API servers may still call with a previous ruleset after a version was added.
-	if err := c.Admit([]byte(named("v7", "", large)), nil); err != nil {
-		t.Errorf("a version that the rules do not know: %v", err)
-	}
+	expect.NoError(t, c.Admit([]byte(named("v7", "", large)), nil))
 	const elements = "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}"
 	c = shorteningOf(t, between(t, elements, strings.Replace(elements, "x:", "z: {type: string}, x:", 1), ""), secret)
 	var members []string

@@ -184,9 +184,7 @@ func TestRolledBack(t *testing.T) {
 				at = convert(t, by, at, there)
 				t.Log(at)
 			}
-			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
-				t.Errorf("by the current rules first, got %s, want %s", at, object)
-			}
+			wantConverted(t, before, at, test.from, object) // by the current rules first
 		})
 	}
 }

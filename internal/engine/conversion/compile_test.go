@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,9 +159,8 @@ func TestCompileUnknownFields(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}"})
 	crd.Spec.PreserveUnknownFields = true
 	result := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1"})
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "set it to false") {
-		t.Errorf("got %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "set it to false")
 }
 
 // TestCompileMissing covers policies with versions that the CustomResourceDefinition lacks.

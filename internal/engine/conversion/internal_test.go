@@ -32,9 +32,7 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.preserving), text)
 	}
 	a := newName("a")
-	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
-		t.Error("a list is mistaken for an object with values of rules only")
-	}
+	expect.Equal(t, "that a list is mistaken for an object with values of rules only", false, root.get(&a).holdsOnlyShared(trieOf(paths, 0)))
 }
 
 // Many names are found as few are, whatever their spelling.

@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,9 +128,8 @@ func TestMetadataInExpressions(t *testing.T) {
 		wantRoundTrip(t, c, "v2", fragment, widget("v1", `"ref":{"name":"x"}`), fragment)
 	})
 	result := between(t, "a: {type: string}", "b: {type: string}", `{cel: {from: {a: .a}, to: {b: .b}, forward: {b: metadata.uid}, backward: {a: self.b}}}`)
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "undefined field 'uid'") {
-		t.Errorf("errors %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "undefined field 'uid'")
 }
 
 // TestWhenMissingInAMergedElement merges preserved data of a previous edit into an element without keys.

@@ -6,6 +6,7 @@ package conversion_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -102,6 +103,16 @@ func wantConverted(t testing.TB, c *conversion.Converter, object, to, want strin
 func wantBytes(t testing.TB, c *conversion.Converter, object, to, want string) {
 	t.Helper()
 	expect.Equal(t, fmt.Sprintf("%.300s\nat %s", object, to), want, convert(t, c, object, to))
+}
+
+// wantError fails the test immediately if the error is not of the type.
+func wantError[E error](t testing.TB, what string, err error) E {
+	t.Helper()
+	typed, is := errors.AsType[E](err)
+	if !is {
+		t.Fatalf("%s: got %.300v, want %T", what, err, typed)
+	}
+	return typed
 }
 
 // sameJSON compares objects, ignoring the order of members.

@@ -99,9 +99,7 @@ func TestTruncated(t *testing.T) {
 			}
 
 			_, err := c.Convert(nil, []byte(there), test.from)
-			if _, ok := errors.AsType[*conversion.TruncatedError](err); !ok {
-				t.Fatalf("back: got %v, want that a truncated form is refused", err)
-			}
+			wantError[*conversion.TruncatedError](t, "back", err)
 			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			expect.Equal(t, "back", want, err.Error())
@@ -127,10 +125,8 @@ func TestTruncatedThreeVersions(t *testing.T) {
 	direct, _ := shortenedTo(t, c, named("v1", "", `"a":"`+noise(600<<10)+`","one":"1"`), "v3")
 	for _, to := range []string{"v1", "v2"} {
 		for _, read := range []string{there, direct} {
-			var refused *conversion.TruncatedError
-			if _, err := c.Convert(nil, []byte(read), to); !errors.As(err, &refused) {
-				t.Errorf("from v3 to %s: got %v", to, err)
-			}
+			_, err := c.Convert(nil, []byte(read), to)
+			wantError[*conversion.TruncatedError](t, "from v3 to "+to, err)
 		}
 	}
 }
@@ -175,19 +171,15 @@ func TestTruncatedCrowded(t *testing.T) {
 		t.Errorf("got %.300s", there)
 	}
 	expect.Equal(t, "left out", []string{`.metadata.annotations["example.com/other"]`}, outcome.Omitted.Fields)
-	var large *conversion.TooLargeError
-	if err := c.Admit([]byte(object), nil); !errors.As(err, &large) {
-		t.Errorf("admission: got %v", err)
-	}
+	wantError[*conversion.TooLargeError](t, "admission", c.Admit([]byte(object), nil))
 }
 
 // TestTruncatedAnnotation has a rule that creates an annotation.
 func TestTruncatedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
-	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*conversion.TruncatedError)) {
-		t.Errorf("back: got %v", err)
-	}
+	_, err := c.Convert(nil, []byte(there), "v1")
+	wantError[*conversion.TruncatedError](t, "back", err)
 }
 
 // TestNotTruncated converts objects that fit to the same bytes as without truncating.
@@ -221,26 +213,20 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		"no key":       shorteningOf(t, result, conversion.Truncating{}),
 		"another key":  shorteningOf(t, result, conversion.Truncating{Key: "another"}),
 	} {
-		var overflow *conversion.OverflowError
-		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" && !errors.As(err, &overflow) {
-			t.Errorf("%s: there: got %v", name, err)
+		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" {
+			wantError[*conversion.OverflowError](t, name+": there", err)
 		}
 		back, err := c.Convert(nil, []byte(there), "v2")
-		if refused := errors.As(err, new(*conversion.TruncatedError)); refused != (name == "refuses only") {
-			t.Errorf("%s: back: got %v", name, err)
-		}
+		refused := errors.As(err, new(*conversion.TruncatedError))
+		expect.Equal(t, fmt.Sprintf("%s: back: that it is refused as truncated: %v", name, err), name == "refuses only", refused)
 		// A marker without a valid token is unreadable text, which must not be destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
-		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*conversion.TruncatedError)) {
-			t.Errorf("%s: admission: got %v", name, err)
-		}
+		wantError[*conversion.TruncatedError](t, name+": admission", c.Admit([]byte(there), nil))
 	}
 	result.Ruleset.DropOverflow = true
-	if _, err := shorteningOf(t, result, secret).Convert(nil, []byte(object), "v1"); err != nil {
-		t.Errorf("overflow: Drop: got %v", err)
-	}
+	convert(t, shorteningOf(t, result, secret), object, "v1")
 }
 
 // TestForgedMarker has markers that users wrote: no conversion fails because of them, in any
@@ -264,9 +250,7 @@ func TestForgedMarker(t *testing.T) {
 				if i < 4 {
 					convert(t, c, there, from)
 				} // an object with a copied marker cannot be written at v1
-				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.TruncatedError)) {
-					t.Errorf("%s of %s at %s: admission: got %v", marker, owner, from, err)
-				}
+				wantError[*conversion.TruncatedError](t, fmt.Sprintf("%s of %s at %s: admission", marker, owner, from), c.Admit([]byte(object), nil))
 			}
 		}
 	}
@@ -278,10 +262,8 @@ func TestForgedMarker(t *testing.T) {
 func TestTruncatingExcept(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Truncating{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
-	var overflow *conversion.OverflowError
-	if _, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2"); !errors.As(err, &overflow) {
-		t.Errorf("got %v", err)
-	}
+	_, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2")
+	wantError[*conversion.OverflowError](t, "at v2", err)
 }
 
 // FuzzTruncated checks that every object can be read at the other version within the API server's

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -52,9 +50,7 @@ func TestGroups(t *testing.T) {
 		"ruleGroups[1].rules[0] (used by spokes[0].rules[2]): [.name] [.id]",
 		"ruleGroups[1].rules[1] (used by spokes[0].rules[2]): [.sort] [.class]",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the rules (-want, +got):\n%s", diff)
-	}
+	expect.Equal(t, "rules", want, got)
 	for _, leaf := range result.Leaves {
 		if leaf.Owner != OwnerExact || !slices.ContainsFunc(Rules(converter, 0), func(rule Rule) bool { return rule.At == leaf.Rule }) {
 			t.Errorf("%s is %s by %q", leaf, leaf.Owner, leaf.Rule)
@@ -140,13 +136,11 @@ func TestHostileGroups(t *testing.T) {
 	}
 	last := "{name: g63, rules: [{drop: {from: .x}}]}"
 	_, result := grouped(t, strings.Join(groups, ", ")+", "+last, "{use: {group: g0}}")
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "more than the 256 rules") {
-		t.Errorf("the errors are %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "more than the 256 rules")
 	_, result = grouped(t, strings.Join(groups, ", ")+", {name: g63, rules: ["+repeated("{use: {group: g62, from: .a%d, to: .b}}", 256)+"]}", "{use: {group: g0}}")
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "more than the 256 rules") {
-		t.Errorf("the errors of groups that use each other are %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors of groups that use each other", 1, len(result.Errors))
+	expect.Contains(t, "errors of groups that use each other", fmt.Sprint(result.Errors), "more than the 256 rules")
 }
 
 // TestRecursion: of the rules of a group that uses itself, and of the fields for which it does, users see one level.

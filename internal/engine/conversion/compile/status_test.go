@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -97,9 +96,8 @@ func TestPreservedStatus(t *testing.T) {
 			for _, err := range result.Errors {
 				got += err.Error()
 			}
-			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
-				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
-			}
+			expect.Equal(t, "errors", want, got)
+			expect.Equal(t, "that there is a ruleset", want == "", result.Ruleset != nil)
 		})
 	}
 }

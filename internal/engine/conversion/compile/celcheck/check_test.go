@@ -4,6 +4,7 @@
 package celcheck
 
 import (
+	"fmt"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -180,9 +181,8 @@ func TestBoundsLowerTheCost(t *testing.T) {
 		bounds expression.Bounds
 		want   int
 	}{{expression.Bounds{}, 2}, {expression.Bounds{MaxLength: 63}, 2}, {expression.Bounds{MaxItems: 32, MaxLength: 63}, 0}, {expression.Bounds{MaxItems: 128, MaxLength: 128}, 2}} {
-		if problems := Check(from, to, test.bounds, 1); len(problems) != test.want {
-			t.Errorf("bounds %v: got %v, want %d problems", test.bounds, problems, test.want)
-		}
+		problems := Check(from, to, test.bounds, 1)
+		expect.Equal(t, fmt.Sprintf("bounds %v: number of problems in %v", test.bounds, problems), test.want, len(problems))
 	}
 }
 

@@ -118,9 +118,7 @@ func TestSameProgram(t *testing.T) {
 			wantAST, err := manager.Compile(text)
 			gotAST, podErr := pod.Compile(text)
 			if err != nil || podErr != nil {
-				if fmt.Sprint(err) != fmt.Sprint(podErr) {
-					t.Errorf("the compiler says %v, and a pod %v", err, podErr)
-				}
+				expect.Equal(t, "error (-compiler +pod)", fmt.Sprint(err), fmt.Sprint(podErr))
 				return
 			}
 			expect.Equal(t, "types and functions (-compiler +pod)", checked(wantAST), checked(gotAST))
