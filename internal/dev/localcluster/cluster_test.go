@@ -102,9 +102,7 @@ func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 	c := upForTest(t, Options{Name: "plane", ControlPlaneOnly: true})
 	kubectl(t, c, "", "create", "namespace", "test")
 	children := childrenOf(t, c.SupervisorPID())
-	if len(children) != 3 {
-		t.Fatalf("the supervisor has %d children, want etcd, kube-apiserver and kube-controller-manager", len(children))
-	}
+	expect.Equal(t, "number of the supervisor's children: etcd, kube-apiserver and kube-controller-manager", 3, len(children))
 	expect.NoError(t, c.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, child := range children {
 		// Signal 0 only waits.

@@ -204,9 +204,9 @@ func TestCompileVerdict(t *testing.T) {
 		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
 	}}
 	expect.Equal(t, "verdicts", want, result.Verdicts)
-	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write") {
-		t.Errorf("warnings: %v", result.Warnings)
-	}
+	const warning = "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write"
+	expect.Equal(t, "number of warnings", 1, len(result.Warnings))
+	expect.Contains(t, "warnings", fmt.Sprint(result.Warnings), warning)
 }
 
 func TestCompileVerdictOfDrops(t *testing.T) {

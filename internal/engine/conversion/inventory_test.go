@@ -102,9 +102,8 @@ func TestWithoutPreserved(t *testing.T) {
 			expect.Equal(t, "changes", test.want, got)
 		})
 	}
-	if _, err := c.WithoutPreserved(nil, "v1", []string{"spec"}); err == nil {
-		t.Error("a path that is none is accepted")
-	}
+	_, err := c.WithoutPreserved(nil, "v1", []string{"spec"})
+	expect.Equal(t, "that a path which is none is accepted", false, err == nil)
 }
 
 func TestHoldings(t *testing.T) {

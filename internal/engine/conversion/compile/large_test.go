@@ -95,9 +95,8 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 			expect.Equal(t, fmt.Sprintf("%s: marked for %.100s", operation, annotations), want.marked, got)
 		}
 	}
-	if evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
-		t.Error("an object without annotations is marked")
-	}
+	expect.Equal(t, "created without annotations: marked", false, evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null"))
+	expect.Equal(t, "deleted without annotations: marked", false, evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`))
 	expect.Equal(t, "where nothing is preserved", "", between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition)
 }
 
