@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,12 +60,9 @@ func TestChosenCluster(t *testing.T) {
 			var said bytes.Buffer
 			command.Stderr = &said
 			got, err := command.Output()
-			if err != nil || string(got) != c.want {
-				t.Errorf("it chooses %q, want %q: %v", got, c.want, err)
-			}
-			if (said.String() == usingKind) != (c.want == "kind\n") {
-				t.Errorf("it says %q", said.String())
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "choice", c.want, string(got))
+			expect.Equal(t, fmt.Sprintf("that it says that it uses kind: %q", said.String()), c.want == "kind\n", said.String() == usingKind)
 		})
 	}
 }
@@ -99,8 +97,7 @@ func TestExplicitCluster(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s make demo %s does not run %s: %v\n%s", c.environment, c.arguments, c.want, err, out)
 		}
-		if got, want := strings.Contains(string(out), usingKind), c.want == "deps.sh kind "; got != want {
-			t.Errorf("%s make demo %s says that it uses kind: %t, want %t", c.environment, c.arguments, got, want)
-		}
+		what := fmt.Sprintf("that %s make demo %s says that it uses kind", c.environment, c.arguments)
+		expect.Equal(t, what, c.want == "deps.sh kind ", strings.Contains(string(out), usingKind))
 	}
 }

@@ -99,9 +99,7 @@ func TestConcurrentBuilds(t *testing.T) {
 	<-waiting
 	close(proceed)
 	builds.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, errors.Join(errs[:]...))
 }
 
 func TestFailedBuildIsRepeated(t *testing.T) {
@@ -109,13 +107,9 @@ func TestFailedBuildIsRepeated(t *testing.T) {
 	var progress bytes.Buffer
 	failing := fakeBuilder(dir, &progress, func(target) error { return errors.New("syntax error") })
 	err := failing.build(t.Context(), fakeTargets)
-	if err == nil || !strings.Contains(err.Error(), "cannot build a: syntax error") {
-		t.Errorf("got error %v, want one that names the binary and the cause", err)
-	}
+	expect.Contains(t, "error", fmt.Sprint(err), "cannot build a: syntax error")
 	expect.Equal(t, "progress", "building a\n", progress.String())
-	if missing := failing.missing(fakeTargets); len(missing) != 2 {
-		t.Errorf("%d targets are missing after a failure, want 2", len(missing))
-	}
+	expect.Equal(t, "number of missing targets after a failure", 2, len(failing.missing(fakeTargets)))
 }
 
 func TestLockCanceled(t *testing.T) {
@@ -139,16 +133,13 @@ func TestLockOnRemovedFile(t *testing.T) {
 	second, err := lockFile(t.Context(), path, func() {
 		// The second command finds the lock busy; its holder removes the file and releases the
 		// lock.
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, os.Remove(path))
 		unlock()
 	})
 	expect.NoError(t, err)
 	defer second()
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the lock that was taken has no file: %v", err)
-	}
+	_, err = os.Stat(path)
+	expect.NoError(t, err)
 }
 
 func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
@@ -157,9 +148,7 @@ func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
 		names = append(names, needed.name)
 	}
 	expect.Equal(t, "names", []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"}, names)
-	if got := len(targetsFor(false)); got != len(targets) {
-		t.Errorf("a full node needs %d files, want all %d", got, len(targets))
-	}
+	expect.Equal(t, "number of files for a full node", len(targets), len(targetsFor(false)))
 }
 
 type writerFunc func([]byte)
@@ -176,9 +165,7 @@ func TestFailure(t *testing.T) {
 		"go: downloading a v1\na.go:1:2: module lookup disabled by GOPROXY=off\n":                              ": a.go:1:2: module lookup disabled by GOPROXY=off: allow the download of Go modules by GOPROXY",
 		"a.go:1:2: undefined: b\n": "\na.go:1:2: undefined: b",
 	} {
-		if got := failure(said); got != want {
-			t.Errorf("%q is told as %q, want %q", said, got, want)
-		}
+		expect.Equal(t, said, want, failure(said))
 	}
 }
 
@@ -187,9 +174,7 @@ func TestImageArchive(t *testing.T) {
 	for _, w := range []io.Writer{&archive, &again} {
 		expect.NoError(t, writeImage(w, "local/test:1", "test", []byte("program")))
 	}
-	if !bytes.Equal(archive.Bytes(), again.Bytes()) {
-		t.Error("the same program gave two different archives")
-	}
+	expect.Equal(t, "archive of the same program", archive.Bytes(), again.Bytes())
 	files := readTar(t, &archive)
 	layer := files["layer.tar"]
 	config := mustJSON(t, map[string]any{
@@ -217,9 +202,8 @@ func readTar(t *testing.T, r io.Reader) map[string][]byte {
 			return files
 		}
 		expect.NoError(t, err)
-		if files[header.Name], err = io.ReadAll(archive); err != nil {
-			t.Fatal(err)
-		}
+		files[header.Name], err = io.ReadAll(archive)
+		expect.NoError(t, err)
 	}
 }
 
@@ -331,9 +315,7 @@ func TestNoServer(t *testing.T) {
 	b := fakeBuilder(t.TempDir(), &progress, func(target) error { return nil })
 	b.downloads = Options{KubernetesVersion: "v1.37.2"}.downloads("v3.9.9")
 	expect.NoError(t, b.build(t.Context(), []target{{name: "etcd", set: "one"}}))
-	if !strings.Contains(progress.String(), "official binaries are not available, and are built instead: ") {
-		t.Errorf("the progress does not say so:\n%s", progress.String())
-	}
+	expect.Contains(t, "progress", progress.String(), "official binaries are not available, and are built instead: ")
 }
 
 // TestPinnedEtcdIsDownloaded: the version of etcd in modules/ is known.
@@ -344,7 +326,5 @@ func TestPinnedEtcdIsDownloaded(t *testing.T) {
 		t.Errorf("modules/go.mod has etcd %q", sets[pinnedSet].etcd)
 	}
 	t.Setenv(MirrorVariable, noMirror)
-	if found := (Options{}).downloads("v3.9.9"); len(found) > 0 {
-		t.Errorf("%s=none leaves %d downloads", MirrorVariable, len(found))
-	}
+	expect.Equal(t, "number of downloads with "+MirrorVariable+"=none", 0, len(Options{}.downloads("v3.9.9")))
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -28,9 +26,7 @@ func TestCgroupMounts(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, cgroupMounts(test.mountinfo)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "mounts", test.want, cgroupMounts(test.mountinfo))
 		})
 	}
 }
@@ -64,9 +60,7 @@ func TestOnlyOwnControlGroupsAreRemoved(t *testing.T) {
 }
 
 func TestRemoveCgroupsOfNewCluster(t *testing.T) {
-	if err := removeCgroups(t.TempDir()); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, removeCgroups(t.TempDir()))
 }
 
 func makeDirs(t *testing.T, dirs ...string) {

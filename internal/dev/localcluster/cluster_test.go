@@ -77,9 +77,7 @@ func TestCommandInside(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", "cat; exit 7")
 		cmd.Stdin = strings.NewReader("text")
 		out, _ := cmd.Output()
-		if string(out) != "text" || cmd.ProcessState.ExitCode() != 7 {
-			t.Errorf("got %q and exit code %d, want \"text\" and 7", out, cmd.ProcessState.ExitCode())
-		}
+		expect.Equal(t, "output and exit code", []any{"text", 7}, []any{string(out), cmd.ProcessState.ExitCode()})
 	})
 	t.Run("signals", func(t *testing.T) {
 		cmd := c.Command(t.Context(), "sh", "-c", `trap "exit 3" TERM; echo ready; while :; do read line; done`)
@@ -89,14 +87,12 @@ func TestCommandInside(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		expect.NoError(t, err)
 		expect.NoError(t, cmd.Start())
-		if _, err := out.Read(make([]byte, 6)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = out.Read(make([]byte, 6))
+		expect.NoError(t, err)
 		expect.NoError(t, cmd.Process.Signal(unix.SIGTERM))
 		// The trap runs when the read is over.
-		if _, err := in.Write([]byte("\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = in.Write([]byte("\n"))
+		expect.NoError(t, err)
 		_ = cmd.Wait()
 		expect.Equal(t, "exit code", 3, cmd.ProcessState.ExitCode())
 	})
@@ -106,9 +102,7 @@ func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 	c := upForTest(t, Options{Name: "plane", ControlPlaneOnly: true})
 	kubectl(t, c, "", "create", "namespace", "test")
 	children := childrenOf(t, c.SupervisorPID())
-	if len(children) != 3 {
-		t.Fatalf("the supervisor has %d children, want etcd, kube-apiserver and kube-controller-manager", len(children))
-	}
+	expect.Equal(t, "number of the supervisor's children: etcd, kube-apiserver and kube-controller-manager", 3, len(children))
 	expect.NoError(t, c.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, child := range children {
 		// Signal 0 only waits.
@@ -132,9 +126,7 @@ func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
 	broken := filepath.Join(o.binDir(), "kube-controller-manager")
 	expect.NoError(t, errors.Join(os.Remove(broken), os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 3\n"), 0o755)))
 	_, err = Up(t.Context(), o)
-	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended with exit code 3") || !strings.Contains(err.Error(), "out of order") {
-		t.Errorf("got error %v", err)
-	}
+	expect.Contains(t, "error", fmt.Sprint(err), "kube-controller-manager ended with exit code 3", "out of order")
 	if _, err := Find(o); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after a failed start: %v, want %v", err, ErrNotRunning)
 	}
@@ -154,9 +146,7 @@ func upForTest(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	o = testOptions(t, o)
 	t.Cleanup(func() {
-		if err := Down(context.WithoutCancel(t.Context()), o); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, Down(context.WithoutCancel(t.Context()), o))
 	})
 	c, err := Up(t.Context(), o)
 	expect.NoError(t, err)

@@ -4,13 +4,12 @@
 package localcluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -41,26 +40,17 @@ replace (
 	k8s.io/kubectl => k8s.io/kubectl v0.36.3
 )
 `
-	if diff := cmp.Diff(want, moduleFile("v1.36.3", upstream)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "file", want, moduleFile("v1.36.3", upstream))
 }
 
 func TestLinkerFlagsStateTheVersion(t *testing.T) {
-	flags := linkerFlags("v1.36.3")
-	for _, want := range []string{".gitVersion=v1.36.3", ".gitMajor=1", ".gitMinor=36"} {
-		if !strings.Contains(flags+" ", want+" ") {
-			t.Errorf("linker flags %q lack %s", flags, want)
-		}
-	}
+	expect.Contains(t, "linker flags", linkerFlags("v1.36.3")+" ", ".gitVersion=v1.36.3 ", ".gitMajor=1 ", ".gitMinor=36 ")
 }
 
 func TestDefaultVersionIsTheOnePinned(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join("modules", "go.mod"))
 	expect.NoError(t, err)
-	if !strings.Contains(string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ") {
-		t.Errorf("modules/go.mod does not require k8s.io/kubernetes %s", DefaultKubernetesVersion)
-	}
+	expect.Contains(t, "modules/go.mod", string(mod), "k8s.io/kubernetes "+DefaultKubernetesVersion+" ")
 }
 
 func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
@@ -70,13 +60,11 @@ func TestModulesAreFoundFromAnywhereInTheCheckout(t *testing.T) {
 	expect.NoError(t, os.WriteFile(filepath.Join(set, "go.mod"), nil, 0o644))
 	for _, start := range []string{root, set} {
 		got, err := findModules(start)
-		if want := filepath.Join(root, modulesPath); err != nil || got != want {
-			t.Errorf("from %s: got %q, %v, want %q", start, got, err, want)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "from "+start, filepath.Join(root, modulesPath), got)
 	}
-	if _, err := findModules(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not inside a conversion-operator checkout") {
-		t.Errorf("outside a checkout: got error %v", err)
-	}
+	_, err := findModules(t.TempDir())
+	expect.Contains(t, "error outside a checkout", fmt.Sprint(err), "not inside a conversion-operator checkout")
 }
 
 func TestAnotherVersionUsesADerivedSet(t *testing.T) {
@@ -85,15 +73,9 @@ func TestAnotherVersionUsesADerivedSet(t *testing.T) {
 	o := Options{KubernetesVersion: "v1.36.3", CacheDir: "/cache"}
 	other, err := o.moduleSets()
 	expect.NoError(t, err)
-	if got, want := other[kubernetesSet].dir, "/cache/v1.36.3/modules/kubernetes"; got != want {
-		t.Errorf("derived set in %s, want %s", got, want)
-	}
-	if other[kubernetesSet].key == pinned[kubernetesSet].key {
-		t.Error("two versions of Kubernetes have the same key")
-	}
-	if other[pinnedSet] != pinned[pinnedSet] {
-		t.Error("etcd and containerd depend on the version of Kubernetes")
-	}
+	expect.Equal(t, "folder of the derived set", "/cache/v1.36.3/modules/kubernetes", other[kubernetesSet].dir)
+	expect.Equal(t, "that two versions of Kubernetes have the same key", false, other[kubernetesSet].key == pinned[kubernetesSet].key)
+	expect.Equal(t, "that etcd and containerd depend on the version of Kubernetes", false, other[pinnedSet] != pinned[pinnedSet])
 }
 
 // TestUnknownVersion: a version of Kubernetes that does not exist gives a clear error. No module
@@ -104,23 +86,15 @@ func TestUnknownVersion(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{KubernetesVersion: "v1.99.0", CacheDir: dir}
 	err := o.deriveIfMissing(t.Context(), o.derivedSetDir())
-	if err == nil {
-		t.Fatal("there is a v1.99.0")
-	}
-	for _, want := range []string{"KUBERNETES_VERSION=v1.99.0: ", "k8s.io/kubernetes", "disabled by GOPROXY=off"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error is %q, want %q in it", err, want)
-		}
-	}
+	expect.Contains(t, "error", fmt.Sprint(err), "KUBERNETES_VERSION=v1.99.0: ", "k8s.io/kubernetes", "disabled by GOPROXY=off")
 }
 
 // TestModulesAgree: the cluster and the operator use the same versions of libraries, and the tests'
 // Kubernetes is the release of those libraries, so that each is compiled once.
 func TestModulesAgree(t *testing.T) {
 	cluster, operator := versionsIn(t, "modules"), versionsIn(t, filepath.Join("..", "..", ".."))
-	if got, want := operator["k8s.io/client-go"], "v0."+strings.TrimPrefix(DefaultKubernetesVersion, "v1."); got != want {
-		t.Errorf("the operator requires k8s.io/client-go %s, and the cluster is Kubernetes %s", got, DefaultKubernetesVersion)
-	}
+	want := "v0." + strings.TrimPrefix(DefaultKubernetesVersion, "v1.")
+	expect.Equal(t, "the operator's k8s.io/client-go, by the cluster's Kubernetes", want, operator["k8s.io/client-go"])
 	for path, version := range operator {
 		if other, shared := cluster[path]; shared && other != version {
 			t.Errorf("%s is %s in go.mod and %s in internal/dev/localcluster/modules/go.mod: go get it at the higher version in both", path, version, other)

@@ -64,9 +64,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			t.Setenv(VersionVariable, test.version)
 			got, err := test.given.withDefaults()
 			if test.wantErr != "" {
-				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
-					t.Errorf("got error %v, want %q", err, test.wantErr)
-				}
+				expect.Contains(t, "error", fmt.Sprint(err), test.wantErr)
 				return
 			}
 			expect.NoError(t, err)
@@ -144,14 +142,8 @@ func TestSupportedVersionsAgree(t *testing.T) {
 		"internal/dev/tools/api-reference/config.yaml": {`kubernetesVersion: "` + newest + `"`},
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", file))
-		if err != nil {
-			t.Error(err)
-		}
-		for _, want := range says {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("%s does not say %q", file, strings.TrimSpace(want))
-			}
-		}
+		expect.NoError(t, err)
+		expect.Contains(t, file, string(text), says...)
 	}
 }
 
@@ -161,10 +153,8 @@ func minor(version string) string { return strings.TrimPrefix(minorOf(version), 
 // TestSupportedVersionsAreInOrder: there is one release of each minor version, from the oldest to the
 // newest.
 func TestSupportedVersionsAreInOrder(t *testing.T) {
-	first, last := SupportedVersions[0], SupportedVersions[len(SupportedVersions)-1]
-	if first != OldestKubernetesVersion || last != DefaultKubernetesVersion {
-		t.Errorf("versions from %s to %s", first, last)
-	}
+	expect.Equal(t, "first version", OldestKubernetesVersion, SupportedVersions[0])
+	expect.Equal(t, "last version", DefaultKubernetesVersion, SupportedVersions[len(SupportedVersions)-1])
 	previous := 0
 	for _, version := range SupportedVersions {
 		var number int

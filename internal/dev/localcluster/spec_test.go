@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,18 +89,14 @@ func TestConfigIsRendered(t *testing.T) {
 	expect.Equal(t, "kubeconfig", []string{"https://10.240.0.1:443", base64.StdEncoding.EncodeToString([]byte("CA")), "secret"}, got)
 	var kubelet map[string]any
 	readYAML(t, filepath.Join(s.Dir, "kubelet.yaml"), &kubelet)
-	if kubelet["containerRuntimeEndpoint"] != "unix:///run/containerd.sock" || kubelet["cgroupsPerQOS"] != false {
-		t.Errorf("kubelet configuration %v", kubelet)
-	}
+	expect.Equal(t, "the kubelet's endpoint", "unix:///run/containerd.sock", kubelet["containerRuntimeEndpoint"])
+	expect.Equal(t, "the kubelet's groups by quality of service", false, kubelet["cgroupsPerQOS"])
 	var network map[string]any
 	readYAML(t, filepath.Join(s.Dir, "cni", "pods.conflist"), &network)
 	containerd, err := os.ReadFile(filepath.Join(s.Dir, "containerd.toml"))
 	expect.NoError(t, err)
-	for _, want := range []string{`root = "/run/localcluster/containerd"`, `bin_dirs = ["` + s.Bin + `"]`, `BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`} {
-		if !strings.Contains(string(containerd), want) {
-			t.Errorf("containerd.toml lacks %s:\n%s", want, containerd)
-		}
-	}
+	expect.Contains(t, "containerd.toml", string(containerd), `root = "/run/localcluster/containerd"`, `bin_dirs = ["`+s.Bin+`"]`,
+		`BinaryName = "/usr/sbin/runc"`, `sandbox = "local/pause:1"`)
 }
 
 // TestPrepare: a control plane has its files, which later commands read, and does not run yet.
@@ -174,9 +171,7 @@ func TestPollError(t *testing.T) {
 		return errors.New("not found")
 	})
 	const want = "while waiting for the node (last answer: not found): kubelet ended with exit code 1"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	expect.Equal(t, "error", want, fmt.Sprint(err))
 }
 
 func TestLogTailQuotesTheEnd(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestAdmit checks that objects which cannot be converted are refused, unless they are being
@@ -20,15 +19,10 @@ func TestAdmit(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}, list: {type: array, items: {type: object, properties: {x: {type: string}}}}", ""), secret)
 	large := `"a":"` + noise(300<<10) + `","list":[{"x":"` + noise(400<<10) + `"}]`
 	err := c.Admit([]byte(named("v2", "", large)), nil)
-	var refused *conversion.TooLargeError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got %v", err)
-	}
+	refused := wantError[*conversion.TooLargeError](t, "admission", err)
 	want := fmt.Sprintf("the object cannot be converted to v1 as a whole: the fields that only version v2 has take %s, and all annotations together may take 256 KiB: make .a, .list smaller, or the object's other annotations",
 		conversion.Kibibytes(refused.Bytes))
-	if diff := cmp.Diff(want, err.Error()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "error", want, err.Error())
 	for metadata, admitted := range map[string]bool{
 		`"deletionTimestamp":"2026-01-01T00:00:00Z",`:                                true,
 		`"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":[ ],`:               true,
@@ -36,9 +30,8 @@ func TestAdmit(t *testing.T) {
 		`"finalizers":[],`: false,
 	} {
 		object := strings.Replace(named("v2", "", large), `"metadata":{`, `"metadata":{`+metadata, 1)
-		if err := c.Admit([]byte(object), nil); (err == nil) != admitted {
-			t.Errorf("%s: got %v", metadata, err)
-		}
+		err := c.Admit([]byte(object), nil)
+		expect.Equal(t, fmt.Sprintf("that this is admitted: %s: %v", metadata, err), admitted, err == nil)
 	}
 	for _, bad := range []string{`{`, `[]`, named("v2", "", ``) + `x`, strings.Replace(named("v2", "", ``), "Widget", "Gadget", 1)} {
 		if err := c.Admit([]byte(bad), nil); err == nil {
@@ -46,9 +39,7 @@ func TestAdmit(t *testing.T) {
 		}
 	}
 	// API servers may still call with a previous ruleset after a version was added.
-	if err := c.Admit([]byte(named("v7", "", large)), nil); err != nil {
-		t.Errorf("a version that the rules do not know: %v", err)
-	}
+	expect.NoError(t, c.Admit([]byte(named("v7", "", large)), nil))
 	const elements = "m: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}"
 	c = shorteningOf(t, between(t, elements, strings.Replace(elements, "x:", "z: {type: string}, x:", 1), ""), secret)
 	var members []string
@@ -78,8 +69,7 @@ func TestAdmitDeletion(t *testing.T) {
 		"what no one can read":     {`{`, true, true},
 		"an object without a name": {`{"apiVersion":"example.com/v1","kind":"Widget"}`, false, true},
 	} {
-		if err := c.AdmitDeletion([]byte(test.object), test.waits); (err == nil) != test.admitted {
-			t.Errorf("%s: got %v", name, err)
-		}
+		err := c.AdmitDeletion([]byte(test.object), test.waits)
+		expect.Equal(t, fmt.Sprintf("%s: that it is admitted: %v", name, err), test.admitted, err == nil)
 	}
 }

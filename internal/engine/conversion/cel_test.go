@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -62,14 +63,12 @@ func TestCELOfADamagedRuleset(t *testing.T) {
 		"self.c": "undefined field 'c'",
 	} {
 		ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Expression = damage
-		if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %s", damage, err, want)
-		}
+		_, err := conversion.NewConverter(ruleset)
+		expect.Contains(t, damage, fmt.Sprint(err), want)
 	}
 	ruleset.Spokes[0].Root.Exchanges[0].CEL.Hub[0].Schema = []byte(`[]`)
-	if _, err := conversion.NewConverter(ruleset); err == nil || !strings.Contains(err.Error(), "the field b: the schema is not readable") {
-		t.Errorf("error %v", err)
-	}
+	_, err := conversion.NewConverter(ruleset)
+	expect.Contains(t, "error", fmt.Sprint(err), "the field b: the schema is not readable")
 }
 
 // The ruleset has what the run time needs of the schemas, and no more.

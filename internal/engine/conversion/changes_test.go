@@ -6,8 +6,6 @@ package conversion_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
@@ -98,9 +96,7 @@ func TestChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
 			there := convert(t, before, named("v1", "", test.object), "v2")
-			if diff := cmp.Diff(test.at, there); diff != "" {
-				t.Fatalf("there (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "there", test.at, there)
 			back := convert(t, after, there, "v1")
 			expect.Equal(t, "back", test.back, back)
 			wantBytes(t, after, back, "v2", test.now)
@@ -188,9 +184,7 @@ func TestRolledBack(t *testing.T) {
 				at = convert(t, by, at, there)
 				t.Log(at)
 			}
-			if at = convert(t, before, at, test.from); !sameJSON(t, object, at) {
-				t.Errorf("by the current rules first, got %s, want %s", at, object)
-			}
+			wantConverted(t, before, at, test.from, object) // by the current rules first
 		})
 	}
 }

@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,9 +159,8 @@ func TestCompileUnknownFields(t *testing.T) {
 	crd := widgets(t, map[string]string{"v1": "a: {type: string}"})
 	crd.Spec.PreserveUnknownFields = true
 	result := compile.Compile(crd, &v1alpha1.DeclarativeConverter{Hub: "v1"})
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "set it to false") {
-		t.Errorf("got %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "set it to false")
 }
 
 // TestCompileMissing covers policies with versions that the CustomResourceDefinition lacks.
@@ -204,9 +204,9 @@ func TestCompileVerdict(t *testing.T) {
 		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
 	}}
 	expect.Equal(t, "verdicts", want, result.Verdicts)
-	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write") {
-		t.Errorf("warnings: %v", result.Warnings)
-	}
+	const warning = "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write"
+	expect.Equal(t, "number of warnings", 1, len(result.Warnings))
+	expect.Contains(t, "warnings", fmt.Sprint(result.Warnings), warning)
 }
 
 func TestCompileVerdictOfDrops(t *testing.T) {
@@ -232,10 +232,7 @@ func TestCompileEqualSchemas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, schema, schema+", only: {type: string}", ``))
 			const fields = `"x":[ {"z" : 1e400, "a":[[]]} ,0.10, null ]`
-			want := widget("v2", fields)
-			if got := convert(t, c, widget("v1", fields), "v2"); got != want {
-				t.Errorf("got %s, want %s", got, want)
-			}
+			wantBytes(t, c, widget("v1", fields), "v2", widget("v2", fields))
 		})
 	}
 }

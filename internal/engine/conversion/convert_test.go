@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -132,21 +130,13 @@ func TestConvertRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.Convert([]byte("before"), []byte(test.object), test.to)
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want %q", err, test.says)
-			}
-			if string(got) != "before" {
-				t.Errorf("the destination has %q", got)
-			}
-			if cause := conversion.CauseOf(fmt.Errorf("wrapped: %w", err)); cause != test.cause {
-				t.Errorf("the cause of %q is %s, want %s", err, cause, test.cause)
-			}
+			expect.Contains(t, "error", fmt.Sprint(err), test.says)
+			expect.Equal(t, "destination", "before", string(got))
+			expect.Equal(t, fmt.Sprintf("cause of %q", err), test.cause, conversion.CauseOf(fmt.Errorf("wrapped: %w", err)))
 		})
 	}
 	convert(t, c, widget("v1", `"z":`+nested("[", "]", conversion.MaxDepth-1)), "v2") // as deep as encoding/json reads
-	if got := conversion.CauseOf(errors.New("UnknownVersion: invalid JSON")); got != conversion.CauseOther {
-		t.Errorf("the cause of any error is %s: its text was read", got)
-	}
+	expect.Equal(t, "cause of any error, whose text must not be read", conversion.CauseOther, conversion.CauseOf(errors.New("UnknownVersion: invalid JSON")))
 }
 
 // TestCanary converts canary objects between all versions and back.
@@ -204,9 +194,7 @@ func TestAnswer(t *testing.T) {
 	out, outcome, err := c.Answer([]byte("["), []byte(object+" ,{]"), "v2", nil)
 	expect.NoError(t, err)
 	want := `[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"w","namespace":"n","uid":"u","labels":{"l":"1"},"annotations":{"a":"1"}},"b":"1"}`
-	if diff := cmp.Diff(want, string(out)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "answer", want, string(out))
 	expect.Equal(t, "outcome", conversion.Outcome{Read: len(object), From: "v1"}, outcome)
 }
 
@@ -230,8 +218,6 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if allocations > 0 {
-			t.Errorf("%s: %v allocations, want none", name, allocations)
-		}
+		expect.Equal(t, name+": allocations", 0, allocations)
 	}
 }

@@ -179,10 +179,7 @@ func TestSamples(t *testing.T) {
 			wantBytes(t, c, test.object, test.to, test.want)
 			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
 			expect.NoError(t, err)
-			back := convert(t, c, test.want, outcome.From)
-			if !sameJSON(t, test.object, back) {
-				t.Errorf("back: %s, want %s", back, test.object)
-			}
+			wantConverted(t, c, test.want, outcome.From, test.object)
 		})
 	}
 }

@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -93,9 +94,7 @@ func TestMetadataBelongsToTheAPIServer(t *testing.T) {
 	} {
 		parsed, err := conversion.ParsePath(path)
 		expect.NoError(t, err)
-		if err := conversion.CheckMetadata(parsed); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", path, err, want)
-		}
+		expect.Equal(t, path, want, fmt.Sprint(conversion.CheckMetadata(parsed)))
 	}
 }
 
@@ -130,10 +129,7 @@ func TestMoveWider(t *testing.T) {
 
 	t.Run("to a label", func(t *testing.T) {
 		c := converterOf(t, between(t, "a: "+either, "", "{move: {from: .a, to: '"+label+"'}}"))
-		got := convert(t, c, widget("v1", `"a":"http"`), "v2")
-		if want := `"labels":{"l":"http"}`; !strings.Contains(got, want) {
-			t.Errorf("got %s, want %s in it", got, want)
-		}
+		expect.Contains(t, "at v2", convert(t, c, widget("v1", `"a":"http"`), "v2"), `"labels":{"l":"http"}`)
 		there := convert(t, c, widget("v1", `"a":80`), "v2")
 		if back := convert(t, c, there, "v1"); strings.Contains(there, `"l":80`) || !sameJSON(t, widget("v1", `"a":80`), back) {
 			t.Errorf("%s comes back as %s", there, back)
@@ -158,12 +154,9 @@ func TestOneOfTwoDoesNotFit(t *testing.T) {
 	former, current := between("string"), between("integer")
 	const object, both = `"a":"x","b":90`, `v1 {"/a":"x","@/a":["/c"],"/b":90,"@/b":["/c"]}`
 	there := convert(t, former, named("v1", "", object), "v2")
-	if want := named("v2", both, `"c":0`); !sameJSON(t, want, there) {
-		t.Fatalf("at v2: %s, want %s", there, want)
-	}
-	if got := convert(t, current, there, "v1"); !strings.Contains(got, `"b":1}`) || !strings.Contains(got, strings.Trim(conversion.Quoted(`"fields":{"/a":"x","/b":90}`), `"`)) {
-		t.Errorf("by the current schema: %s", got)
-	}
+	wantConverted(t, former, named("v1", "", object), "v2", named("v2", both, `"c":0`))
+	expect.Contains(t, "by the current schema", convert(t, current, there, "v1"), `"b":1}`,
+		strings.Trim(conversion.Quoted(`"fields":{"/a":"x","/b":90}`), `"`))
 	wantConverted(t, former, there, "v1", named("v1", "", object))
 	edited := strings.Replace(there, `"c":0`, `"c":7`, 1)
 	if got := convert(t, current, edited, "v1"); strings.Contains(got, "90") || !strings.Contains(got, `"b":2`) {
@@ -178,9 +171,7 @@ func TestElementThatDoesNotFit(t *testing.T) {
 	c := converterOf(t, between(t, list+"}}}}}}", list+", own: {type: string}}}}}}}", `{drop: {to: ".l[*].b[*].name"}}`))
 	there := convert(t, c, named("v2", "", `"l":[{"b":[{"name":"n","x":1,"own":"o"}]}]`), "v1")
 	const preserved = `\"own\":\"o\"`
-	if back := convert(t, c, there, "v2"); !strings.Contains(back, preserved) || !strings.Contains(back, `"l":[{"b":[{"x":1}]}]`) {
-		t.Errorf("got %s", back)
-	}
+	expect.Contains(t, "back", convert(t, c, there, "v2"), preserved, `"l":[{"b":[{"x":1}]}]`)
 	if back := convert(t, c, strings.Replace(there, `"x":1}]}]`, `"x":2}]}]`, 1), "v2"); strings.Contains(back, "own") {
 		t.Errorf("edited: got %s", back)
 	}

@@ -32,9 +32,7 @@ func TestListInPlaceOfAnObject(t *testing.T) {
 		t.Errorf("%s is left, and %d values are kept; want %s and none", got, len(h.preserving), text)
 	}
 	a := newName("a")
-	if root.get(&a).holdsOnlyShared(trieOf(paths, 0)) {
-		t.Error("a list is mistaken for an object with values of rules only")
-	}
+	expect.Equal(t, "that a list is mistaken for an object with values of rules only", false, root.get(&a).holdsOnlyShared(trieOf(paths, 0)))
 }
 
 // Many names are found as few are, whatever their spelling.
@@ -49,12 +47,8 @@ func TestByName(t *testing.T) {
 			for _, spelling := range []string{"é%d", `\u00e9%d`} {
 				root, err := parse(fmt.Appendf(nil, `{"`+spelling+`":0,"other":0}`, i), openMembers)
 				expect.NoError(t, err)
-				if got := numbers.lookup(root.first); got != i+1 {
-					t.Errorf("of %d names, %s is %d, want %d", count, root.first.key, got, i+1)
-				}
-				if got := numbers.lookup(root.last) + numbers.get("other"); got != 0 {
-					t.Errorf("of %d names, one that is not there is %d", count, got)
-				}
+				expect.Equal(t, fmt.Sprintf("number of %s, of %d names", root.first.key, count), i+1, numbers.lookup(root.first))
+				expect.Equal(t, fmt.Sprintf("number of one that is not there, of %d names", count), 0, numbers.lookup(root.last)+numbers.get("other"))
 			}
 		}
 	}
@@ -70,9 +64,7 @@ func TestByNameOfNamesThatLookAlike(t *testing.T) {
 		for i, text := range append(names, "abcuabc") {
 			root, err := parse([]byte(`{"`+text+`":0}`), openMembers)
 			expect.NoError(t, err)
-			if got, want := numbers.lookup(root.first), (i+1)%(len(names)+1); got != want {
-				t.Errorf("of %q, %s is %d, want %d", names, text, got, want)
-			}
+			expect.Equal(t, fmt.Sprintf("number of %s, of %q", text, names), (i+1)%(len(names)+1), numbers.lookup(root.first))
 		}
 	}
 }
@@ -87,9 +79,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 				quoted := strings.ReplaceAll(string(appendQuoted(nil, other)), "/", slash)
 				root, err := parse([]byte(`{`+quoted+`:0}`), openMembers)
 				expect.NoError(t, err)
-				if found := root.get(&wanted) != nil; found != (text == other) {
-					t.Errorf("%s is found as %q: %t", quoted, text, found)
-				}
+				expect.Equal(t, fmt.Sprintf("that %s is found as %q", quoted, text), text == other, root.get(&wanted) != nil)
 			}
 		}
 	}
@@ -102,9 +92,7 @@ func TestValid(t *testing.T) {
 	check := func(text []byte) {
 		t.Helper()
 		err := Valid(text)
-		if want := json.Valid(text) && utf8.Valid(text); (err == nil) != want {
-			t.Errorf("Valid(%q) = %v, want valid %t", text, err, want)
-		}
+		expect.Equal(t, fmt.Sprintf("that %q is valid: %v", text, err), json.Valid(text) && utf8.Valid(text), err == nil)
 	}
 	check(text)
 	for i := range text {
@@ -123,9 +111,8 @@ func TestValidDepth(t *testing.T) {
 	for _, brackets := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 		for depth, valid := range map[int]bool{maxDepth: true, maxDepth + 1: false} {
 			text := strings.Repeat(brackets[0], depth) + "0" + strings.Repeat(brackets[1], depth)
-			if err := Valid([]byte(text)); (err == nil) != valid {
-				t.Errorf("%d times %s: %v, want valid %t", depth, brackets[0], err, valid)
-			}
+			err := Valid([]byte(text))
+			expect.Equal(t, fmt.Sprintf("that %d times %s is valid: %v", depth, brackets[0], err), valid, err == nil)
 		}
 	}
 }

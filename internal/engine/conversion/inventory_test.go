@@ -35,19 +35,13 @@ func TestPlaces(t *testing.T) {
 		".ports[*]": conversion.SomePlace, ".ports[*].name": conversion.WholePlace, ".ports[*].w": conversion.NoPlace,
 		".pools[*].own": conversion.NoPlace, ".pools[*].cpu": conversion.WholePlace, `.metadata.labels["a"]`: conversion.WholePlace, "no path": conversion.NoPlace,
 	} {
-		if got := places.Of("v1", field); got != want {
-			t.Errorf("%s has place %d, want %d", field, got, want)
-		}
+		expect.Equal(t, "place of "+field, want, places.Of("v1", field))
 	}
 	expect.Equal(t, "a field of the stored version itself has place", conversion.WholePlace, places.Of("v2", ".spec.kind"))
 	for field, want := range map[string]bool{".spec.note": true, ".pools[*].own": true, ".spec.gone": false, "no path": false} {
-		if got := places.Has("v1", field); got != want {
-			t.Errorf("that v1 has %s is %t", field, got)
-		}
+		expect.Equal(t, "that v1 has "+field, want, places.Has("v1", field))
 	}
-	if !places.Has("v3", ".spec.gone") {
-		t.Error("a schema that is not known lacks a field")
-	}
+	expect.Equal(t, "that a schema which is not known has a field", true, places.Has("v3", ".spec.gone"))
 	expect.Equal(t, "a field of an unknown version has place", conversion.NoPlace, places.Of("v3", ".spec.a"))
 }
 
@@ -59,10 +53,8 @@ func TestPreservedIn(t *testing.T) {
 		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
 	}}
 	expect.Equal(t, "held", want, c.PreservedIn(map[string]string{preservedV1: text, "conversion-operator.io/v1.others.example.com": text}))
-	got := c.PreservedIn(map[string]string{preservedV1: "garbage"})
-	if len(got) != 1 || !got[0].Unreadable || got[0].Bytes != len("garbage") {
-		t.Errorf("garbage is %+v", got)
-	}
+	want = []conversion.Preserved{{Version: "v1", Bytes: len("garbage"), Unreadable: true}}
+	expect.Equal(t, "garbage", want, c.PreservedIn(map[string]string{preservedV1: "garbage"}))
 }
 
 func TestUnplaced(t *testing.T) {
@@ -80,9 +72,7 @@ func TestUnplaced(t *testing.T) {
 	slices.Sort(got)
 	want := []string{".pools[*].cpu", ".pools[*].cpu: the value must be an integer, not a string", ".spec.gone", ".spec.note: the value is too long"}
 	expect.Equal(t, "unplaced", want, got)
-	if other := c.Unplaced(map[string]string{preservedV1: text}, "v3"); other != nil {
-		t.Errorf("of an unknown version: %v", other)
-	}
+	expect.Equal(t, "unplaced of an unknown version", nil, c.Unplaced(map[string]string{preservedV1: text}, "v3"))
 }
 
 func TestWithoutPreserved(t *testing.T) {
@@ -112,9 +102,8 @@ func TestWithoutPreserved(t *testing.T) {
 			expect.Equal(t, "changes", test.want, got)
 		})
 	}
-	if _, err := c.WithoutPreserved(nil, "v1", []string{"spec"}); err == nil {
-		t.Error("a path that is none is accepted")
-	}
+	_, err := c.WithoutPreserved(nil, "v1", []string{"spec"})
+	expect.Equal(t, "that a path which is none is accepted", false, err == nil)
 }
 
 func TestHoldings(t *testing.T) {

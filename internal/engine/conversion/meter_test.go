@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // costlyConverter has a rule that compares a text with itself, which has a high cost and takes no
@@ -37,16 +38,12 @@ func TestExpressionsHaveABudget(t *testing.T) {
 
 	tooMuch := widget("v1", longTexts(70, 9000))
 	_, err := c.Convert(nil, []byte(tooMuch), "v2")
-	var exceeded *conversion.BudgetError
-	if !errors.As(err, &exceeded) {
-		t.Fatalf("error %v", err)
-	}
+	exceeded := wantError[*conversion.BudgetError](t, "too much", err)
 	if exceeded.Field != ".l[*].same" || exceeded.Limit != expression.BudgetLimit || exceeded.Cost <= exceeded.Limit || exceeded.Cost > exceeded.Limit+110_000 {
 		t.Errorf("error %+v", exceeded)
 	}
-	if _, again := c.Convert(nil, []byte(tooMuch), "v2"); again == nil || again.Error() != err.Error() {
-		t.Errorf("now %v, first %v", again, err)
-	}
+	_, again := c.Convert(nil, []byte(tooMuch), "v2")
+	expect.Equal(t, "error the second time", err.Error(), fmt.Sprint(again))
 	convert(t, c, widget("v1", longTexts(10, 9000)), "v2")
 }
 
@@ -55,10 +52,8 @@ func TestExpressionsHaveABudget(t *testing.T) {
 func TestForgedElementsHaveTheSameBudget(t *testing.T) {
 	c := costlyConverter(t)
 	preserved := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
-	var exceeded *conversion.BudgetError
-	if _, err := c.Convert(nil, []byte(annotated("v2", "v1 "+preserved, `"l":[{"same":true}]`)), "v1"); !errors.As(err, &exceeded) || exceeded.Field != ".l[*].same" {
-		t.Errorf("error %v", err)
-	}
+	_, err := c.Convert(nil, []byte(annotated("v2", "v1 "+preserved, `"l":[{"same":true}]`)), "v1")
+	expect.Equal(t, "field", ".l[*].same", wantError[*conversion.BudgetError](t, "forged", err).Field)
 }
 
 // TestStop checks that a conversion calls stop from time to time, but not for a small object.
@@ -85,14 +80,11 @@ func TestWorkHasALimit(t *testing.T) {
 		return `"m":{"` + name + `":{"in":` + repeated("{", `"%d":`+value, "}")(count) + `}}`
 	}
 	long := strings.Repeat("k", 300_000)
-	var exceeded *conversion.BudgetError
-	if _, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2"); !errors.As(err, &exceeded) || exceeded.Limit != conversion.WorkLimit {
-		t.Errorf("leaving: error %.200v", err)
-	}
+	_, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2")
+	expect.Equal(t, "limit", conversion.WorkLimit, wantError[*conversion.BudgetError](t, "leaving", err).Limit)
 	const preserved = `v1 {"/m/k/in/1/b":"x"}`
-	if _, err := c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1"); !errors.As(err, &exceeded) {
-		t.Errorf("coming back: error %.200v", err)
-	}
+	_, err = c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1")
+	wantError[*conversion.BudgetError](t, "coming back", err)
 	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
 	convert(t, c, annotated("v2", preserved, fields("k", 100_000, `{}`)), "v1")
 }

@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,9 +128,8 @@ func TestMetadataInExpressions(t *testing.T) {
 		wantRoundTrip(t, c, "v2", fragment, widget("v1", `"ref":{"name":"x"}`), fragment)
 	})
 	result := between(t, "a: {type: string}", "b: {type: string}", `{cel: {from: {a: .a}, to: {b: .b}, forward: {b: metadata.uid}, backward: {a: self.b}}}`)
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "undefined field 'uid'") {
-		t.Errorf("errors %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "undefined field 'uid'")
 }
 
 // TestWhenMissingInAMergedElement merges preserved data of a previous edit into an element without keys.
@@ -140,9 +140,7 @@ func TestWhenMissingInAMergedElement(t *testing.T) {
 		`{default: {from: ".l[*].d", value: a}}, {cel: {from: {hide: ".l[*].hide"}, to: {show: ".l[*].show"}, whenMissing: Evaluate, forward: {show: "!self.?hide.orValue(false)"}, backward: {hide: "!self.?show.orValue(true)"}}}`))
 	object := named("v2", `v1 {"/l/0":{"x":"1","d":"z","own":"o"},"@/l/0":`+digest(`{"x":"1"}`)+`}`, `"l":[{"x":"1"}]`)
 	there := convert(t, c, object, "v1")
-	if !strings.Contains(there, `"d":"z"`) || !strings.Contains(there, `"own":"o"`) {
-		t.Errorf("there: %s", there)
-	}
+	expect.Contains(t, "there", there, `"d":"z"`, `"own":"o"`)
 	if back := convert(t, c, there, "v2"); !strings.HasSuffix(back, `"l":[{"x":"1"}]}`) {
 		t.Errorf("back: %s", back)
 	}

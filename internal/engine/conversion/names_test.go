@@ -122,9 +122,7 @@ func TestMovedVerdicts(t *testing.T) {
 	}
 	expect.Equal(t, "verdicts", want, got)
 	keys := "the elements of .listeners have no keys: what is preserved of one (v1:.ports[*].old, v2:.listeners[*].security.new) is lost"
-	if !slices.ContainsFunc(result.Warnings, func(warning string) bool { return strings.Contains(warning, keys) }) {
-		t.Errorf("%q is not among %q", keys, result.Warnings)
-	}
+	expect.Contains(t, "warnings", strings.Join(result.Warnings, "\n"), keys)
 }
 
 // TestMovedNamesTaken moves to names that other fields have, which rules move elsewhere.
@@ -232,15 +230,11 @@ func TestMovedSiblings(t *testing.T) {
 	}
 	changes, err := c.WithoutPreserved(annotations, "v1", []string{".ports[*].own"})
 	expect.NoError(t, err)
-	if moved := changes[name("v3")]; moved == nil || *moved != `{"format":2,"fields":{"/doors/[title=\"x\"]/own":"1"}}` {
-		t.Errorf("changes: %v", changes)
-	}
+	expect.Equal(t, "change of v3", new(`{"format":2,"fields":{"/doors/[title=\"x\"]/own":"1"}}`), changes[name("v3")])
 	places, err := conversion.NewPlaces(result.Ruleset, "v2")
 	expect.NoError(t, err)
 	for field, want := range map[string]conversion.Place{".ports[*].own": conversion.NoPlace, ".ports[*].label": conversion.WholePlace, ".listeners[*].title": conversion.NoPlace} {
-		if got := places.Of("v1", field); got != want {
-			t.Errorf("place of %s: %v, want %v", field, got, want)
-		}
+		expect.Equal(t, "place of "+field, want, places.Of("v1", field))
 	}
 }
 
@@ -251,8 +245,6 @@ func TestMovedOverflow(t *testing.T) {
 	c := converterOf(t, result)
 	object := named("v1", "", `"server":{"a":"1","old":"`+noise(2*conversion.MaxAnnotations)+`"}`)
 	there := convert(t, c, object, "v2")
-	if dropped := conversion.Dropped(textsOf(t, there), "widgets.example.com", "v1"); !slices.Equal(dropped, []string{"/server/old"}) {
-		t.Errorf("dropped: %v", dropped)
-	}
+	expect.Equal(t, "dropped", []string{"/server/old"}, conversion.Dropped(textsOf(t, there), "widgets.example.com", "v1"))
 	wantConverted(t, c, there, "v1", named("v1", "", `"server":{"a":"1"}`))
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // checkOwners walks every schema independently, down to its scalars. Each of these must belong to
@@ -92,13 +92,9 @@ func TestEveryLeafHasOneOwner(t *testing.T) {
 			converterOf(t, result)
 			checkOwners(t, result, structuralSchemas(t, crd))
 			for range 3 {
-				if diff := cmp.Diff(result, compile.Compile(crd, rules[name])); diff != "" {
-					t.Errorf("compiled again, the result differs (-first +again):\n%s", diff)
-				}
+				expect.Equal(t, "result, compiled again", result, compile.Compile(crd, rules[name]))
 			}
-			if hash := result.Ruleset.Hash(); len(hash) != 16 {
-				t.Errorf("the hash is %s", hash)
-			}
+			expect.Equal(t, "length of the hash", 16, len(result.Ruleset.Hash()))
 		})
 	}
 }

@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
@@ -62,9 +60,7 @@ func TestAnnotationName(t *testing.T) {
 		"widgets.example.com": "conversion-operator.io/v1.widgets.example.com",
 		"a234567890123456789012345678901234567890.example.com.of.some.more": "conversion-operator.io/v1.a234567890123456789012345678901234567890.ex-cb3720dd7dae46e8",
 	} {
-		if got := conversion.AnnotationName(resource, "v1"); got != want {
-			t.Errorf("the annotation of %s is %s and not %s", resource, got, want)
-		}
+		expect.Equal(t, "annotation of "+resource, want, conversion.AnnotationName(resource, "v1"))
 	}
 }
 
@@ -126,9 +122,7 @@ func TestMergedElement(t *testing.T) {
 	there := convert(t, c, annotated("v1", `v2 {"/l/0":{"x":"1","note":"n"},"@/l/0":`+digest(`{"own":"mine","x":"1"}`)+`}`, `"l":[{"x":"1","own":"mine"}]`), "v2")
 	expect.Equal(t, "there", annotated("v2", `v1 {"/l/0":{"x":"1","own":"mine"},"@/l/0":`+digest(`{"note":"n","x":"1"}`)+`}`, `"l":[{"x":"1","note":"n"}]`), there)
 	back := convert(t, c, there, "v1")
-	if !strings.Contains(back, `"l":[{"x":"1","own":"mine"}]`) {
-		t.Errorf("back: %s has lost what is only in v1", back)
-	}
+	expect.Contains(t, "back, what is only in v1", back, `"l":[{"x":"1","own":"mine"}]`)
 	wantConverted(t, c, back, "v2", there)
 }
 
@@ -140,9 +134,7 @@ func TestShells(t *testing.T) {
 	before, after := converterOf(t, between(t, v1, v2, "")), converterOf(t, between(t, v1, v2+", a: {type: string}", "{move: {from: .s.f, to: .g}}"))
 	object := named("v1", "", `"s":{"f":"1","h":"2"},"a":"3"`)
 	there := convert(t, before, object, "v2")
-	if diff := cmp.Diff(named("v2", `v1 {"/a":"3","/s":{"f":"1","h":"2"}}`, ``), there); diff != "" {
-		t.Fatalf("there (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "there", named("v2", `v1 {"/a":"3","/s":{"f":"1","h":"2"}}`, ``), there)
 	wantConverted(t, after, there, "v1", object)
 }
 
@@ -164,9 +156,7 @@ func TestImagesAsTheyAre(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	there := convert(t, c, withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), "v2")
-	if diff := cmp.Diff(withAnnotation(ofV1, "v2", `{"format":2,"fields":{"/own":"1"},"unreadable":"not \"JSON\""}`, ``), there); diff != "" {
-		t.Fatalf("there (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "there", withAnnotation(ofV1, "v2", `{"format":2,"fields":{"/own":"1"},"unreadable":"not \"JSON\""}`, ``), there)
 	back := convert(t, c, there, "v1")
 	expect.Equal(t, "back", withAnnotation(ofV1, "v1", `not "JSON"`, `"own":"1"`), back)
 	wantBytes(t, c, back, "v2", there)
@@ -188,9 +178,7 @@ func TestOverflow(t *testing.T) {
 		t.Fatalf("got %v, want that v1 has more than fits, compressed", err)
 	}
 	want := fmt.Sprintf("the fields that only version v1 has take %d bytes, and all annotations together may take 262144: truncate the object's annotations, of which the others take 0, or those fields, or set overflow to Drop in the ConversionPolicy", overflow.Preserved)
-	if diff := cmp.Diff(want, err.Error()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "error", want, err.Error())
 
 	c := converting(v1alpha1.OverflowDrop)
 	there, outcome, err := c.Answer(nil, []byte(object), "v2", nil)
@@ -204,9 +192,8 @@ func TestOverflow(t *testing.T) {
 	wantBytes(t, c, string(there), "v1", named("v1", "", `"a":"`+large+`","c":"1"`))
 
 	crowded := strings.Replace(object, `"metadata":{`, `"metadata":{"annotations":{"other":"`+strings.Repeat("x", conversion.MaxAnnotations-50)+`"},`, 1)
-	if _, err := c.Convert(nil, []byte(crowded), "v2"); err == nil || !strings.Contains(err.Error(), "of which the others take 262099") {
-		t.Errorf("no room at all: got %v", err)
-	}
+	_, err = c.Convert(nil, []byte(crowded), "v2")
+	expect.Contains(t, "no room at all", fmt.Sprint(err), "of which the others take 262099")
 }
 
 // noise returns text of a length that compresses to no less than half of it.
@@ -228,9 +215,7 @@ func TestCompressed(t *testing.T) {
 	if len(text) > conversion.MaxAnnotations || !strings.HasPrefix(text, `{"format":2,"deflate":"`) {
 		t.Errorf("got %d bytes, %.80s", len(text), text)
 	}
-	if back := convert(t, c, there, "v1"); back != object {
-		t.Errorf("back: %.200s, want %.200s", back, object)
-	}
+	wantBytes(t, c, there, "v1", object)
 
 	short := strings.Repeat("a", conversion.Readable/2)
 	wantBytes(t, c, named("v1", "", `"a":"`+short+`"`), "v2", named("v2", `v1 {"/a":"`+short+`"}`, ""))

@@ -90,9 +90,8 @@ func gzipped(t *testing.T, worlds []*recordedWorld) []byte {
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	expect.NoError(t, err)
-	if _, err := writer.Write(text); err != nil {
-		t.Fatal(err)
-	}
+	_, err = writer.Write(text)
+	expect.NoError(t, err)
 	expect.NoError(t, writer.Close())
 	return packed.Bytes()
 }

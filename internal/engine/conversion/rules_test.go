@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -37,9 +35,7 @@ func (tests roundTrips) check(t *testing.T, c *conversion.Converter) {
 func wantRoundTrip(t *testing.T, c *conversion.Converter, from, object, want, back string) {
 	t.Helper()
 	there := convert(t, c, object, other(from))
-	if diff := cmp.Diff(want, there); diff != "" {
-		t.Fatalf("there (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "there", want, there)
 	wantConverted(t, c, there, from, back)
 }
 
@@ -110,10 +106,8 @@ func TestDefaultOfFragment(t *testing.T) {
 	c := converterOf(t, between(t, "x: {type: string}", "x: {type: string}, mode: {type: string}", `{default: {to: .mode, value: Standard}}`))
 	wantBytes(t, c, widget("v1", `"x":"1"`), "v2", widget("v2", `"x":"1"`))
 	fragment := widget("v2", `"mode":"Standard"`)
-	got, want := convert(t, c, fragment, "v1"), annotated("v1", `v2 {"/mode":"Standard"}`, "")
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	got := convert(t, c, fragment, "v1")
+	expect.Equal(t, "at v1", annotated("v1", `v2 {"/mode":"Standard"}`, ""), got)
 	expect.Equal(t, "back", fragment, convert(t, c, got, "v2"))
 }
 
@@ -168,9 +162,7 @@ func TestDrop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			to := other(test.from)
 			there := convert(t, c, named(test.from, "", test.object), to)
-			if diff := cmp.Diff(test.there, there); diff != "" {
-				t.Fatalf("there (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "there", test.there, there)
 			wantBytes(t, c, there, test.from, test.back)
 		})
 	}

@@ -5,6 +5,7 @@ package conversion_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -39,9 +40,7 @@ func TestIdentity(t *testing.T) {
 			if result.Ruleset == nil {
 				t.Fatalf("the rules are refused: %v", result.Errors)
 			}
-			if got := result.Ruleset.Identity(); got != c.want {
-				t.Errorf("identity: %t, want %t: %+v", got, c.want, result.Ruleset.Spokes)
-			}
+			expect.Equal(t, fmt.Sprintf("identity of %+v", result.Ruleset.Spokes), c.want, result.Ruleset.Identity())
 		})
 	}
 }
@@ -96,9 +95,8 @@ func TestLoadNames(t *testing.T) {
 		`{"spoke":["a","[*]"],"hub":["a","b"]}`:                                           false,
 		`{"spoke":["kind"],"hub":["apiVersion"]},{"spoke":["apiVersion"],"hub":["kind"]}`: false,
 	} {
-		if _, err := conversion.Load([]byte(namedRuleset(renamed))); (err == nil) != want {
-			t.Errorf("%s: %v, want sound: %t", renamed, err, want)
-		}
+		_, err := conversion.Load([]byte(namedRuleset(renamed)))
+		expect.Equal(t, fmt.Sprintf("that %s is sound: %v", renamed, err), want, err == nil)
 	}
 }
 

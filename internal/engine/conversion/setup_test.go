@@ -6,12 +6,13 @@ package conversion_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -101,9 +102,17 @@ func wantConverted(t testing.TB, c *conversion.Converter, object, to, want strin
 // wantBytes is wantConverted for the same bytes.
 func wantBytes(t testing.TB, c *conversion.Converter, object, to, want string) {
 	t.Helper()
-	if diff := cmp.Diff(want, convert(t, c, object, to)); diff != "" {
-		t.Errorf("%.300s\nat %s (-want +got):\n%s", object, to, diff)
+	expect.Equal(t, fmt.Sprintf("%.300s\nat %s", object, to), want, convert(t, c, object, to))
+}
+
+// wantError fails the test immediately if the error is not of the type.
+func wantError[E error](t testing.TB, what string, err error) E {
+	t.Helper()
+	typed, is := errors.AsType[E](err)
+	if !is {
+		t.Fatalf("%s: got %.300v, want %T", what, err, typed)
 	}
+	return typed
 }
 
 // sameJSON compares objects, ignoring the order of members.

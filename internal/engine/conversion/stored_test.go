@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestStoredNames: a name has an owner and a hash.
@@ -22,8 +23,6 @@ func TestStoredNames(t *testing.T) {
 	} {
 		hash, is := conversion.StoredHash(name)
 		owner, isToo := conversion.StoredOwner(name)
-		if owner != want.owner || hash != want.hash || is != want.is || isToo != want.is {
-			t.Errorf("%s: owner %q, hash %q, %t and %t", name, owner, hash, is, isToo)
-		}
+		expect.Equal(t, name, []any{want.owner, want.hash, want.is, want.is}, []any{owner, hash, is, isToo})
 	}
 }

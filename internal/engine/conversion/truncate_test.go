@@ -89,32 +89,21 @@ func TestTruncated(t *testing.T) {
 			marker := markerOf(t, there, annotation)
 			size := fmt.Sprint(marker["bytes"])
 			delete(marker, "bytes")
-			if want := `map[count:1 fields:[/` + test.back[1:] + `]]`; fmt.Sprint(marker) != want {
-				t.Errorf("marker: got %v, want %s", marker, want)
-			}
-			if got := fmt.Sprint(value["fields"]); got != "map["+test.preserved+":1]" {
-				t.Errorf("preserved all the same: got %s", got)
-			}
-			if both := decode(t, there)["both"]; both != "2" {
-				t.Errorf("live data: got %v", both)
-			}
-			if want := (&conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}); !cmp.Equal(want, outcome.Omitted) {
-				t.Errorf("outcome: got %+v", outcome.Omitted)
-			}
+			expect.Equal(t, "marker", `map[count:1 fields:[/`+test.back[1:]+`]]`, fmt.Sprint(marker))
+			expect.Equal(t, "preserved all the same", "map["+test.preserved+":1]", fmt.Sprint(value["fields"]))
+			expect.Equal(t, "live data", "2", decode(t, there)["both"])
+			omitted := &conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}
+			expect.Equal(t, "outcome", omitted, outcome.Omitted)
 			if fmt.Sprint(outcome.Omitted.Bytes) != size || outcome.Omitted.Bytes <= conversion.MaxAnnotations {
 				t.Errorf("bytes: %d in the outcome, %s in the marker", outcome.Omitted.Bytes, size)
 			}
 
 			_, err := c.Convert(nil, []byte(there), test.from)
-			if _, ok := errors.AsType[*conversion.TruncatedError](err); !ok {
-				t.Fatalf("back: got %v, want that a truncated form is refused", err)
-			}
+			wantError[*conversion.TruncatedError](t, "back", err)
 			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			expect.Equal(t, "back", want, err.Error())
-			if err := c.Admit([]byte(there), nil); err == nil || err.Error() != want {
-				t.Errorf("admission: got %v", err)
-			}
+			expect.Equal(t, "admission", want, fmt.Sprint(c.Admit([]byte(there), nil)))
 		})
 	}
 }
@@ -129,19 +118,15 @@ func TestTruncatedThreeVersions(t *testing.T) {
 	atHub := convert(t, c, named("v1", "", `"a":"`+large+`","one":"1"`), "v2")
 	both := strings.TrimSuffix(atHub, "}") + `,"b":"` + large[:len(large)/2] + `x` + noise(200<<10) + `"}`
 	there, outcome := shortenedTo(t, c, both, "v3")
-	if outcome.Omitted.Count != 2 {
-		t.Errorf("got %+v, want that a value of each version is left out", outcome.Omitted)
-	}
+	expect.Equal(t, fmt.Sprintf("number of values left out, one of each version, in %+v", outcome.Omitted), 2, outcome.Omitted.Count)
 	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v1"))
 	markerOf(t, there, conversion.AnnotationName("widgets.example.com", "v2"))
 
 	direct, _ := shortenedTo(t, c, named("v1", "", `"a":"`+noise(600<<10)+`","one":"1"`), "v3")
 	for _, to := range []string{"v1", "v2"} {
 		for _, read := range []string{there, direct} {
-			var refused *conversion.TruncatedError
-			if _, err := c.Convert(nil, []byte(read), to); !errors.As(err, &refused) {
-				t.Errorf("from v3 to %s: got %v", to, err)
-			}
+			_, err := c.Convert(nil, []byte(read), to)
+			wantError[*conversion.TruncatedError](t, "from v3 to "+to, err)
 		}
 	}
 }
@@ -185,22 +170,16 @@ func TestTruncatedCrowded(t *testing.T) {
 	if annotationOf(t, there, "small") != "1" || strings.Contains(there, "xxxx") {
 		t.Errorf("got %.300s", there)
 	}
-	if want := []string{`.metadata.annotations["example.com/other"]`}; !cmp.Equal(want, outcome.Omitted.Fields) {
-		t.Errorf("left out: got %q", outcome.Omitted.Fields)
-	}
-	var large *conversion.TooLargeError
-	if err := c.Admit([]byte(object), nil); !errors.As(err, &large) {
-		t.Errorf("admission: got %v", err)
-	}
+	expect.Equal(t, "left out", []string{`.metadata.annotations["example.com/other"]`}, outcome.Omitted.Fields)
+	wantError[*conversion.TooLargeError](t, "admission", c.Admit([]byte(object), nil))
 }
 
 // TestTruncatedAnnotation has a rule that creates an annotation.
 func TestTruncatedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
-	if _, err := c.Convert(nil, []byte(there), "v1"); !errors.As(err, new(*conversion.TruncatedError)) {
-		t.Errorf("back: got %v", err)
-	}
+	_, err := c.Convert(nil, []byte(there), "v1")
+	wantError[*conversion.TruncatedError](t, "back", err)
 }
 
 // TestNotTruncated converts objects that fit to the same bytes as without truncating.
@@ -210,12 +189,8 @@ func TestNotTruncated(t *testing.T) {
 	for name, text := range map[string]string{"small": "1", "nearly full": noise(350 << 10), "compressible": strings.Repeat("text ", 400<<10)} {
 		object := named("v2", "", `"a":"`+text+`"`)
 		there := convert(t, with, object, "v1")
-		if there != convert(t, without, object, "v1") {
-			t.Errorf("%s: there is a difference", name)
-		}
-		if back := convert(t, with, there, "v2"); back != object {
-			t.Errorf("%s: back is %.300s", name, back)
-		}
+		wantBytes(t, without, object, "v1", there)
+		wantBytes(t, with, there, "v2", object)
 		if err := with.Admit([]byte(object), nil); err != nil {
 			t.Errorf("%s: admission: %v", name, err)
 		}
@@ -234,26 +209,20 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		"no key":       shorteningOf(t, result, conversion.Truncating{}),
 		"another key":  shorteningOf(t, result, conversion.Truncating{Key: "another"}),
 	} {
-		var overflow *conversion.OverflowError
-		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" && !errors.As(err, &overflow) {
-			t.Errorf("%s: there: got %v", name, err)
+		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" {
+			wantError[*conversion.OverflowError](t, name+": there", err)
 		}
 		back, err := c.Convert(nil, []byte(there), "v2")
-		if refused := errors.As(err, new(*conversion.TruncatedError)); refused != (name == "refuses only") {
-			t.Errorf("%s: back: got %v", name, err)
-		}
+		refused := errors.As(err, new(*conversion.TruncatedError))
+		expect.Equal(t, fmt.Sprintf("%s: back: that it is refused as truncated: %v", name, err), name == "refuses only", refused)
 		// A marker without a valid token is unreadable text, which must not be destroyed.
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
-		if err := c.Admit([]byte(there), nil); !errors.As(err, new(*conversion.TruncatedError)) {
-			t.Errorf("%s: admission: got %v", name, err)
-		}
+		wantError[*conversion.TruncatedError](t, name+": admission", c.Admit([]byte(there), nil))
 	}
 	result.Ruleset.DropOverflow = true
-	if _, err := shorteningOf(t, result, secret).Convert(nil, []byte(object), "v1"); err != nil {
-		t.Errorf("overflow: Drop: got %v", err)
-	}
+	convert(t, shorteningOf(t, result, secret), object, "v1")
 }
 
 // TestForgedMarker has markers that users wrote: no conversion fails because of them, in any
@@ -273,32 +242,24 @@ func TestForgedMarker(t *testing.T) {
 				}
 				object := withAnnotation(conversion.AnnotationName("widgets.example.com", owner), from, marker, `"b":"1","a":"1"`)
 				there := convert(t, c, object, to)
-				if !strings.Contains(there, "omitted") {
-					t.Errorf("%s of %s at %s: the text is gone: %s", marker, owner, from, there)
-				}
+				expect.Contains(t, fmt.Sprintf("%s of %s at %s", marker, owner, from), there, "omitted")
 				if i < 4 {
 					convert(t, c, there, from)
 				} // an object with a copied marker cannot be written at v1
-				if err := c.Admit([]byte(object), nil); !errors.As(err, new(*conversion.TruncatedError)) {
-					t.Errorf("%s of %s at %s: admission: got %v", marker, owner, from, err)
-				}
+				wantError[*conversion.TruncatedError](t, fmt.Sprintf("%s of %s at %s: admission", marker, owner, from), c.Admit([]byte(object), nil))
 			}
 		}
 	}
 	other := withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"omitted":{}}`, ``)
-	if err := c.Admit([]byte(other), nil); err != nil {
-		t.Errorf("another resource's: %v", err)
-	}
+	expect.NoError(t, c.Admit([]byte(other), nil)) // it is another resource's
 }
 
 // TestTruncatingExcept checks that nothing is truncated at an excepted version.
 func TestTruncatingExcept(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Truncating{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
-	var overflow *conversion.OverflowError
-	if _, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2"); !errors.As(err, &overflow) {
-		t.Errorf("got %v", err)
-	}
+	_, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2")
+	wantError[*conversion.OverflowError](t, "at v2", err)
 }
 
 // FuzzTruncated checks that every object can be read at the other version within the API server's

@@ -6,12 +6,11 @@ package manifest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -86,9 +85,7 @@ func TestReadAll(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		expect.NoError(t, Write(&out, form, documents))
-		if diff := cmp.Diff(want, out.String()); diff != "" {
-			t.Errorf("form %q (-want +got):\n%s", form, diff)
-		}
+		expect.Equal(t, fmt.Sprintf("form %q", form), want, out.String())
 	}
 }
 
@@ -101,8 +98,7 @@ func TestReadAllErrors(t *testing.T) {
 		filepath.Join(directory, "missing"): "stat " + filepath.Join(directory, "missing") + ": no such file or directory",
 		broken:                              broken + ", document 1: unexpected EOF",
 	} {
-		if _, err := ReadAll([]string{path}, nil); err == nil || err.Error() != want {
-			t.Errorf("error is %v, want %s", err, want)
-		}
+		_, err := ReadAll([]string{path}, nil)
+		expect.Equal(t, "error", want, fmt.Sprint(err))
 	}
 }

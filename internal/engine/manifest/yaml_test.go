@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	kubernetesyaml "sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -82,9 +81,7 @@ func TestDepth(t *testing.T) {
 			expect.NoError(t, err)
 			expect.Equal(t, "text", test.want, string(documents[0].JSON))
 			var out bytes.Buffer
-			if err := Write(&out, JSON, documents); err != nil {
-				t.Errorf("write: %v", err)
-			}
+			expect.NoError(t, Write(&out, JSON, documents))
 		})
 	}
 }
@@ -162,9 +159,7 @@ func FuzzText(f *testing.F) {
 			if err := json.Unmarshal(read, &got); err != nil {
 				t.Fatalf("%s: %v in\n%s", reader, err, out.String())
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s reads (-want +got):\n%s\n%s", reader, diff, out.String())
-			}
+			expect.Equal(t, fmt.Sprintf("what %s reads from\n%s", reader, out.String()), want, got)
 		}
 	})
 }

@@ -21,9 +21,7 @@ func TestBodies(t *testing.T) {
 		for _, count := range []int{1, 20} {
 			b, err := newBody(c.shape, count)
 			expect.NoError(t, err)
-			if err := agree(b, all); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, agree(b, all))
 			if each := len(b.text) / count; each < c.shape.size || each > c.shape.size+c.shape.size/4 {
 				t.Errorf("%s: an object has %d bytes", b.name, each)
 			}

@@ -4,11 +4,10 @@
 package lists
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/dev/bench/converters"
 	"github.com/conversion-operator/conversion-operator/internal/dev/bench/measure"
@@ -33,9 +32,7 @@ case
        2.00  10.0        10.0                 1.00             0.00                                         fast
        2.00  18.0        18.0                 1.80              800                                   1.00  controller-runtime, Go types
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "table", want, got.String())
 }
 
 func TestCheck(t *testing.T) {
@@ -51,8 +48,7 @@ func TestCheck(t *testing.T) {
 		{stored + converted, false, false},
 		{converted, true, false},
 	} {
-		if err := check([]byte(test.items), 2, test.converted); (err == nil) != test.valid {
-			t.Errorf("%s, converted %t: error %v, valid %t", test.items, test.converted, err, test.valid)
-		}
+		err := check([]byte(test.items), 2, test.converted)
+		expect.Equal(t, fmt.Sprintf("that this is valid: %s, converted %t: %v", test.items, test.converted, err), test.valid, err == nil)
 	}
 }

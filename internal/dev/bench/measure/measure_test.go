@@ -5,11 +5,10 @@ package measure
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -38,9 +37,7 @@ spans
   s, p50  s, p95  s, longest
     1.00    3.00        3.00  ours
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "tables", want, got.String())
 }
 
 func TestRun(t *testing.T) {
@@ -69,13 +66,9 @@ func TestQuantile(t *testing.T) {
 		spans = append(spans, time.Duration(i))
 	}
 	for part, want := range map[float64]time.Duration{0: 1, 0.5: 10, 0.95: 19, 0.96: 20, 1: 20} {
-		if got := Quantile(spans, part); got != want {
-			t.Errorf("quantile %v is %d, want %d", part, got, want)
-		}
+		expect.Equal(t, fmt.Sprint("quantile ", part), want, Quantile(spans, part))
 	}
-	if spans[0] != 20 {
-		t.Error("the spans are in another order")
-	}
+	expect.Equal(t, "first span, of which the order must not change", 20, spans[0])
 }
 
 func TestWait(t *testing.T) {

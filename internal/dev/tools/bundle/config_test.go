@@ -28,7 +28,7 @@ func TestBundleIsUpToDate(t *testing.T) {
 	want, err := options{root: root}.render()
 	noError(t, err)
 	got := files{}
-	if err := filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
+	noError(t, filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -38,9 +38,7 @@ func TestBundleIsUpToDate(t *testing.T) {
 		}
 		got[filepath.ToSlash(name)], err = os.ReadFile(path)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("run make bundle (-config +bundle):\n%s", diff)
 	}

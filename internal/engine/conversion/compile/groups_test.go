@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -52,18 +50,14 @@ func TestGroups(t *testing.T) {
 		"ruleGroups[1].rules[0] (used by spokes[0].rules[2]): [.name] [.id]",
 		"ruleGroups[1].rules[1] (used by spokes[0].rules[2]): [.sort] [.class]",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the rules (-want, +got):\n%s", diff)
-	}
+	expect.Equal(t, "rules", want, got)
 	for _, leaf := range result.Leaves {
 		if leaf.Owner != OwnerExact || !slices.ContainsFunc(Rules(converter, 0), func(rule Rule) bool { return rule.At == leaf.Rule }) {
 			t.Errorf("%s is %s by %q", leaf, leaf.Owner, leaf.Rule)
 		}
 	}
 	expect.Equal(t, "the path of the first rule", "spec.converter.declarative.ruleGroups[1].rules[0]", PathOf(Rules(converter, 0)[0].At))
-	if converter.RuleGroups[1].Rules[0].Move.From != ".name" {
-		t.Errorf("the group has changed: %v", converter.RuleGroups[1].Rules[0].Move)
-	}
+	expect.Equal(t, "path in the group, which must not change", ".name", converter.RuleGroups[1].Rules[0].Move.From)
 }
 
 // TestGroupErrors: an error names the rule of the group, and the rule that uses the group.
@@ -142,13 +136,11 @@ func TestHostileGroups(t *testing.T) {
 	}
 	last := "{name: g63, rules: [{drop: {from: .x}}]}"
 	_, result := grouped(t, strings.Join(groups, ", ")+", "+last, "{use: {group: g0}}")
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "more than the 256 rules") {
-		t.Errorf("the errors are %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors", 1, len(result.Errors))
+	expect.Contains(t, "errors", fmt.Sprint(result.Errors), "more than the 256 rules")
 	_, result = grouped(t, strings.Join(groups, ", ")+", {name: g63, rules: ["+repeated("{use: {group: g62, from: .a%d, to: .b}}", 256)+"]}", "{use: {group: g0}}")
-	if len(result.Errors) != 1 || !strings.Contains(result.Errors[0].Error(), "more than the 256 rules") {
-		t.Errorf("the errors of groups that use each other are %v", result.Errors)
-	}
+	expect.Equal(t, "number of errors of groups that use each other", 1, len(result.Errors))
+	expect.Contains(t, "errors of groups that use each other", fmt.Sprint(result.Errors), "more than the 256 rules")
 }
 
 // TestRecursion: of the rules of a group that uses itself, and of the fields for which it does, users see one level.
@@ -170,9 +162,7 @@ func TestRecursion(t *testing.T) {
 			got = append(got, leaf.String()+" "+string(leaf.Owner))
 		}
 		want := []string{"v1:.node.children[*].old Exact", "v1:.node.old Exact", "v2:.node.children[*].new Exact", "v2:.node.new Exact"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: the fields (-want, +got):\n%s", children, diff)
-		}
+		expect.Equal(t, children+": the fields", want, got)
 		if rules := Rules(converter, 0); len(rules) != 2 || len(result.Warnings) > 0 {
 			t.Errorf("%s: the rules are %v, the warnings %q", children, rules, result.Warnings)
 		}
@@ -195,9 +185,7 @@ func TestRecursionInRecursion(t *testing.T) {
 			t.Errorf("%s is by %s, which is no rule", leaf, leaf.Rule)
 		}
 	}
-	if want := 2 * len(Rules(converter, 0)); shown != want {
-		t.Errorf("%d fields are shown, want %d", shown, want)
-	}
+	expect.Equal(t, "number of shown fields", 2*len(Rules(converter, 0)), shown)
 }
 
 // TestUnusedGroups: a group that no spoke uses is a warning, also if another such group uses it.

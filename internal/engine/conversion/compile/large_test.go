@@ -68,9 +68,7 @@ func TestAdmissionCondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			condition := between(t, test.v1, test.v2, test.rules).AdmissionCondition
-			if got := evaluatesTrue(t, condition, "UPDATE", widget(test.fields), "null"); got != test.asks {
-				t.Errorf("asks: %t for %.100s by %s", got, test.fields, condition)
-			}
+			expect.Equal(t, fmt.Sprintf("asks for %.100s by %s", test.fields, condition), test.asks, evaluatesTrue(t, condition, "UPDATE", widget(test.fields), "null"))
 		})
 	}
 }
@@ -91,18 +89,14 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 		`"example.com/note":"\"omitted\""`:                                                {},
 	} {
 		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`
-		if got := evaluatesTrue(t, condition, "CREATE", object, "null"); got != want.large {
-			t.Errorf("large: %t for %.100s", got, annotations)
-		}
+		expect.Equal(t, fmt.Sprintf("large for %.100s", annotations), want.large, evaluatesTrue(t, condition, "CREATE", object, "null"))
 		for operation, objects := range map[string][2]string{"CREATE": {object, "null"}, "UPDATE": {object, object}, "DELETE": {"null", object}} {
-			if got := evaluatesTrue(t, MarkedCondition, operation, objects[0], objects[1]); got != want.marked {
-				t.Errorf("%s: marked: %t for %.100s", operation, got, annotations)
-			}
+			got := evaluatesTrue(t, MarkedCondition, operation, objects[0], objects[1])
+			expect.Equal(t, fmt.Sprintf("%s: marked for %.100s", operation, annotations), want.marked, got)
 		}
 	}
-	if evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null") || evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`) {
-		t.Error("an object without annotations is marked")
-	}
+	expect.Equal(t, "created without annotations: marked", false, evaluatesTrue(t, MarkedCondition, "CREATE", `{"metadata":{}}`, "null"))
+	expect.Equal(t, "deleted without annotations: marked", false, evaluatesTrue(t, MarkedCondition, "DELETE", "null", `{"metadata":{}}`))
 	expect.Equal(t, "where nothing is preserved", "", between(t, "a: {type: string}", "a: {type: string}", "").AdmissionCondition)
 }
 
@@ -125,8 +119,7 @@ func TestAdmissionConditionOfNames(t *testing.T) {
 		`"apiVersion":"example.com/v1","server":{"old":"x"}`:             false,
 		`"apiVersion":"example.com/v2","listener":{"new":` + large + `}`: true,
 	} {
-		if got := evaluatesTrue(t, condition, "UPDATE", "{"+object+`,"metadata":{}}`, "null"); got != want {
-			t.Errorf("asks: %t for %.100s by %s", got, object, condition)
-		}
+		got := evaluatesTrue(t, condition, "UPDATE", "{"+object+`,"metadata":{}}`, "null")
+		expect.Equal(t, fmt.Sprintf("asks for %.100s by %s", object, condition), want, got)
 	}
 }

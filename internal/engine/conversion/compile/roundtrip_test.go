@@ -6,8 +6,6 @@ package compile
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -95,9 +93,7 @@ func TestStorageWarning(t *testing.T) {
 			for i := range crd.Spec.Versions {
 				crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == test.storage
 			}
-			if diff := cmp.Diff(test.want, Compile(crd, rules).Warnings); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "warnings", test.want, Compile(crd, rules).Warnings)
 		})
 	}
 }

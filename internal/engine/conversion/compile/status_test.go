@@ -4,10 +4,10 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -85,9 +85,7 @@ func TestPreservedStatus(t *testing.T) {
 			for _, action := range []string{"", "Allow"} {
 				result := test.compile(t, action)
 				converterOf(t, result)
-				if diff := cmp.Diff(test.warning, result.Warnings); diff != "" {
-					t.Errorf("warnings with preservedStatus %q (-want +got):\n%s", action, diff)
-				}
+				expect.Equal(t, fmt.Sprintf("warnings with preservedStatus %q", action), test.warning, result.Warnings)
 			}
 			want := test.refusal
 			if want != "" {
@@ -98,9 +96,8 @@ func TestPreservedStatus(t *testing.T) {
 			for _, err := range result.Errors {
 				got += err.Error()
 			}
-			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
-				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
-			}
+			expect.Equal(t, "errors", want, got)
+			expect.Equal(t, "that there is a ruleset", want == "", result.Ruleset != nil)
 		})
 	}
 }
@@ -145,7 +142,5 @@ func TestPreservedStatusUnserved(t *testing.T) {
 	})
 	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}")
 	want := []string{"status preserved in an annotation of objects at v2: v1:.status.a" + manifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"}
-	if diff := cmp.Diff(want, Compile(crd, rules).Warnings); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "warnings", want, Compile(crd, rules).Warnings)
 }

@@ -6,8 +6,6 @@ package compile
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -92,9 +90,8 @@ func TestRequire(t *testing.T) {
 			for _, err := range result.Errors {
 				got += err.Error()
 			}
-			if diff := cmp.Diff(want, got); diff != "" || (result.Ruleset == nil) != (want != "") {
-				t.Errorf("ruleset %v, (-want +got):\n%s", result.Ruleset, diff)
-			}
+			expect.Equal(t, "errors", want, got)
+			expect.Equal(t, "that there is a ruleset", want == "", result.Ruleset != nil)
 		})
 	}
 }

@@ -5,6 +5,7 @@ package expression
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -169,9 +169,7 @@ func TestEvaluate(t *testing.T) {
 		"result of a wide map": {"self.a.map(x, {'a': x})", []string{texts}, []string{`["1"]`}, `{type: array, items: ` + textMap + `}`, `[{"a":"1"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := evaluate(t, tc.expression, tc.to, tc.from, tc.values); got != tc.want {
-				t.Errorf("%s of %v is %s, want %s", tc.expression, tc.values, got, tc.want)
-			}
+			expect.Equal(t, fmt.Sprintf("%s of %v", tc.expression, tc.values), tc.want, evaluate(t, tc.expression, tc.to, tc.from, tc.values))
 		})
 	}
 }
@@ -214,9 +212,7 @@ func TestEvaluateTooMuch(t *testing.T) {
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
 		expect.NoError(t, err)
 		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), of, Bounds{})}})
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want %s", expression, err, tc.want)
-		}
+		expect.Contains(t, expression+": error", fmt.Sprint(err), tc.want)
 	}
 	for expression, want := range map[string]string{
 		"self.a.replace('a', 'bb')": `"bbc"`, "self.a.replace('a', 'b', 1)": `"bc"`, "self.a.split('').join('-')": `"a-c"`, "self.a.split('').join()": `"ac"`,
@@ -250,12 +246,8 @@ func TestBounds(t *testing.T) {
 				Bounds{MaxItems: 2, MaxLength: 3})
 			expect.NoError(t, err)
 			results := program.Evaluate(Input{Values: [][]byte{[]byte(test.value)}}, new(Budget))
-			if got := string(results[0]); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			if got := string(results[1]); got != "true" {
-				t.Errorf("an expression that does not read the field: got %q", got)
-			}
+			expect.Equal(t, "result", test.want, string(results[0]))
+			expect.Equal(t, "result of an expression that does not read the field", "true", string(results[1]))
 		})
 	}
 }
@@ -289,9 +281,7 @@ func TestEvaluateAtOnce(t *testing.T) {
 				if packed == 0 {
 					want[2] = []byte(`""`)
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("results for %d (-want +got):\n%s", packed, diff)
-				}
+				expect.Equal(t, fmt.Sprint("results for ", packed), want, got)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 var rounds = flag.Int("rounds", 3000, "random schemas that are held against the API server's code")
@@ -91,12 +92,10 @@ func randomSchema(t *testing.T, c *generate.Choices) (s *props, text []byte, o *
 	if err != nil {
 		return s, nil, nil, nil
 	}
-	if text, err = strip.Of(s); err != nil {
-		t.Fatal(err)
-	}
-	if read, err = shape.Read(text); err != nil {
-		t.Fatal(err)
-	}
+	text, err = strip.Of(s)
+	expect.NoError(t, err)
+	read, err = shape.Read(text)
+	expect.NoError(t, err)
 	return s, text, o, read
 }
 

@@ -5,6 +5,7 @@ package shape
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -37,14 +38,9 @@ func TestReadAs(t *testing.T) {
 		`{"k":{"c":"1","b":"2"}}`:                          false,
 		`{"o":{}}`:                                         false,
 	} {
-		if err := s.Fits(json.RawMessage(value)); (err == nil) != fits {
-			t.Errorf("%s: %v, want that it fits: %t", value, err, fits)
-		}
+		err := s.Fits(json.RawMessage(value))
+		expect.Equal(t, fmt.Sprintf("that %s fits: %v", value, err), fits, err == nil)
 	}
-	if keys := s.Field("m").Keys(); len(keys) != 1 || keys[0] != "name" {
-		t.Errorf("keys: %v", keys)
-	}
-	if sample := s.Field("k").Sample(json.RawMessage(`"text"`)); string(sample) != `{"c":"x"}` {
-		t.Errorf("sample: %s", sample)
-	}
+	expect.Equal(t, "keys", []string{"name"}, s.Field("m").Keys())
+	expect.Equal(t, "sample", `{"c":"x"}`, string(s.Field("k").Sample(json.RawMessage(`"text"`))))
 }

@@ -4,6 +4,7 @@
 package shape
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -21,9 +22,8 @@ func TestPart(t *testing.T) {
 		`{"raw":{"apiVersion":"v1"}}`:          true, `{"raw":{"x":{}}}`: true, `{"raw":{"kind":1}}`: false,
 		`{"one":{}}`: true, `{"one":{"b":"text"}}`: false,
 	} {
-		if err := schema.Part().Fits([]byte(text)); (err == nil) != fits {
-			t.Errorf("%s: %v", text, err)
-		}
+		err := schema.Part().Fits([]byte(text))
+		expect.Equal(t, fmt.Sprintf("that the part %s fits: %v", text, err), fits, err == nil)
 		if err := schema.Fits([]byte(text)); err == nil {
 			t.Errorf("%s is a whole value", text)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestReaderSharesEqualParts reads two versions that differ in one field.
@@ -33,12 +34,8 @@ func TestReaderSharesEqualParts(t *testing.T) {
 // pruned from fields, and not from lists.
 func TestReaderKeepsPositionsApart(t *testing.T) {
 	s := read(t, schemaOf(t, "{type: object, properties: {field: {}, list: {type: array, items: {}}}}"))
-	if s.Field("field").Fits([]byte("null")) == nil {
-		t.Error("null fits a field that is not nullable")
-	}
-	if err := s.Field("list").Fits([]byte("[null]")); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, "that null fits a field that is not nullable", false, s.Field("field").Fits([]byte("null")) == nil)
+	expect.NoError(t, s.Field("list").Fits([]byte("[null]")))
 }
 
 // TestPartOfUnlimitedSchema checks that a fragment costs no memory if nothing is required.
@@ -47,7 +44,5 @@ func TestPartOfUnlimitedSchema(t *testing.T) {
 	if s.Part() == s || s.Field("a").Part() == s.Field("a") {
 		t.Error("a fragment requires what the value must have")
 	}
-	if s.Part().Field("c") != s.Field("c") {
-		t.Error("the fragment does not share an object without limits")
-	}
+	expect.Equal(t, "that the fragment shares an object without limits", true, s.Part().Field("c") == s.Field("c"))
 }

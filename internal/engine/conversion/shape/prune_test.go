@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func decoded(t testing.TB, text string) any {
@@ -88,9 +89,8 @@ func TestAddPruned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			value := decoded(t, test.value)
-			if added := s.AddPruned(value, decoded(t, test.other)); added != test.added || !reflect.DeepEqual(value, decoded(t, test.want)) {
-				t.Errorf("got %v, %v, want %s", value, added, test.want)
-			}
+			expect.Equal(t, "that something is added", test.added, s.AddPruned(value, decoded(t, test.other)))
+			expect.Equal(t, "value", decoded(t, test.want), value)
 		})
 	}
 }

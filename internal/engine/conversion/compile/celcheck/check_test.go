@@ -4,9 +4,9 @@
 package celcheck
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -152,9 +152,7 @@ func TestCheck(t *testing.T) {
 		"split in many elements":    {"self.a.split(':')", unboundedText, texts, 256, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, problems(t, tc.expression, tc.to, tc.elements, tc.from)); diff != "" {
-				t.Errorf("%s for %s (-want +got):\n%s", tc.expression, tc.to, diff)
-			}
+			expect.Equal(t, tc.expression+" for "+tc.to, tc.want, problems(t, tc.expression, tc.to, tc.elements, tc.from))
 		})
 	}
 }
@@ -183,9 +181,8 @@ func TestBoundsLowerTheCost(t *testing.T) {
 		bounds expression.Bounds
 		want   int
 	}{{expression.Bounds{}, 2}, {expression.Bounds{MaxLength: 63}, 2}, {expression.Bounds{MaxItems: 32, MaxLength: 63}, 0}, {expression.Bounds{MaxItems: 128, MaxLength: 128}, 2}} {
-		if problems := Check(from, to, test.bounds, 1); len(problems) != test.want {
-			t.Errorf("bounds %v: got %v, want %d problems", test.bounds, problems, test.want)
-		}
+		problems := Check(from, to, test.bounds, 1)
+		expect.Equal(t, fmt.Sprintf("bounds %v: number of problems in %v", test.bounds, problems), test.want, len(problems))
 	}
 }
 
@@ -198,9 +195,7 @@ func TestName(t *testing.T) {
 		"in":   "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
 		"null": "true, false, null and in are no names in expressions, and without quotes YAML reads y, n, yes, no, on and off as one of them: choose another name",
 	} {
-		if got := Name(name); got != want {
-			t.Errorf("Name(%q) = %q, want %q", name, got, want)
-		}
+		expect.Equal(t, "Name of "+name, want, Name(name))
 	}
 }
 
@@ -219,9 +214,8 @@ func TestNamesCanBeRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := program.Evaluate(expression.Input{Values: [][]byte{[]byte("7")}}, new(expression.Budget)); string(got[0]) != "7" {
-			t.Errorf("%s: %q", name, got)
-		}
+		got := program.Evaluate(expression.Input{Values: [][]byte{[]byte("7")}}, new(expression.Budget))
+		expect.Equal(t, name, "7", string(got[0]))
 	}
 }
 
@@ -233,8 +227,6 @@ func TestElements(t *testing.T) {
 		`{type: object, maxProperties: 3, additionalProperties: {type: string}}`:    3,
 		`{type: object, additionalProperties: {type: string}, description: a map.}`: assumedItems,
 	} {
-		if got := Elements(structural(t, text)); got != want {
-			t.Errorf("%s has %d elements, want %d", text, got, want)
-		}
+		expect.Equal(t, "elements of "+text, want, Elements(structural(t, text)))
 	}
 }

@@ -118,17 +118,11 @@ func TestSameProgram(t *testing.T) {
 			wantAST, err := manager.Compile(text)
 			gotAST, podErr := pod.Compile(text)
 			if err != nil || podErr != nil {
-				if fmt.Sprint(err) != fmt.Sprint(podErr) {
-					t.Errorf("the compiler says %v, and a pod %v", err, podErr)
-				}
+				expect.Equal(t, "error (-compiler +pod)", fmt.Sprint(err), fmt.Sprint(podErr))
 				return
 			}
-			if diff := cmp.Diff(checked(wantAST), checked(gotAST)); diff != "" {
-				t.Errorf("types and functions (-compiler +pod):\n%s", diff)
-			}
-			if diff := cmp.Diff(run(t, manager.Scope, wantAST, full), run(t, pod, gotAST, small)); diff != "" {
-				t.Errorf("result and cost (-libraries +pod):\n%s", diff)
-			}
+			expect.Equal(t, "types and functions (-compiler +pod)", checked(wantAST), checked(gotAST))
+			expect.Equal(t, "result and cost (-libraries +pod)", run(t, manager.Scope, wantAST, full), run(t, pod, gotAST, small))
 		})
 	}
 }

@@ -5,6 +5,7 @@ package generate
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,9 +37,7 @@ func TestObjectsFit(t *testing.T) {
 			}
 			pruned := expect.JSON(t, Plain(object))
 			pruning.Prune(pruned, s, true)
-			if !reflect.DeepEqual(pruned, expect.JSON(t, Plain(object))) {
-				t.Errorf("seed %d: %s has more than its schema, the API server makes it %s", seed, Plain(object), Plain(pruned))
-			}
+			expect.Equal(t, fmt.Sprintf("seed %d: what the API server makes of it", seed), expect.JSON(t, Plain(object)), pruned)
 		}
 	}
 }
@@ -48,9 +47,8 @@ func TestText(t *testing.T) {
 	for seed := range uint64(200) {
 		g := Objects{Choices: Choose(seed, nil)}
 		value := g.Anything(4)
-		if text := string(g.Text(value)); !reflect.DeepEqual(expect.JSON(t, text), value) {
-			t.Errorf("seed %d: %s is not %s", seed, text, Plain(value))
-		}
+		text := string(g.Text(value))
+		expect.Equal(t, fmt.Sprintf("seed %d: %s", seed, text), value, expect.JSON(t, text))
 	}
 }
 
@@ -64,9 +62,7 @@ func TestChoicesRepeat(t *testing.T) {
 		g := Objects{Choices: c}
 		return Plain([]any{spoke, hub, rules, string(g.Text(g.Object(kindtest.Structural(t, spoke), "example.com/v1", "Widget")))})
 	}
-	if first := world(); first != world() {
-		t.Errorf("the same choices do not give %s again", first)
-	}
+	expect.Equal(t, "what the same choices give again", world(), world())
 }
 
 // TestEveryKindOfRule checks that random rules include every kind. A use is other rules.
@@ -90,7 +86,5 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 	slices.Sort(want)
 	want = slices.DeleteFunc(want, func(kind string) bool { return kind == "use" })
-	if got := slices.Compact(made); !slices.Equal(got, want) {
-		t.Errorf("there are rules of the kinds %v, want %v", got, want)
-	}
+	expect.Equal(t, "kinds of rules", want, slices.Compact(made))
 }
