@@ -349,7 +349,7 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 				t.Fatalf("the CustomResourceDefinition names %q, and the fleet has %v:\n%s", w.named(), w.storedRulesets("default"), w.story())
 			}
 			w.settleAPIServers()
-			expect.Equal(t, "what the fleet still has", nil, w.storedRulesets("default"))
+			expect.Equal(t, "what the fleet still has", []string{}, w.storedRulesets("default"))
 			w.observed.Policy.Spec.Converter = rules
 			w.observed.Policy.Generation++
 			w.converge()
