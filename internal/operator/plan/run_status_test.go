@@ -104,7 +104,8 @@ func TestStatesHaveSteps(t *testing.T) {
 		w := running(t)
 		record := contract.Record{State: state}
 		w.record(record)
-		expect.Equal(t, fmt.Sprintf("%s: it is at no step", state), state == contract.StateAborted, w.look(time.Minute).Status.Migration.Step == "")
+		at := w.look(time.Minute).Status.Migration.Step
+		expect.Equal(t, fmt.Sprintf("a run in state %s, at step %q, is at none", state, at), state == contract.StateAborted, at == "")
 	}
 }
 

@@ -81,7 +81,7 @@ func TestBetween(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, "between", test.want, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }))
-			expect.Equal(t, "a write that was not selected counts", false, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }))
+			expect.Equal(t, "without a selected write", false, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }))
 		})
 	}
 }
