@@ -147,9 +147,8 @@ func TestBarrierNeedsAResourceVersion(t *testing.T) {
 		return &metav1.PartialObjectMetadataList{}, nil
 	})
 	record, err := engine.Run(t.Context())
-	if err != nil || record.State != contract.StateAborted {
-		t.Errorf("state is %s, error %v", record.State, err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "state", contract.StateAborted, record.State)
 }
 
 // fakeServers are API servers that show the storage version from some round on.

@@ -50,9 +50,7 @@ func TestOutageFailsNoObject(t *testing.T) {
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Waiting != "" {
 					t.Errorf("record is %+v", record)
 				}
-				if clock.Now().Before(over) {
-					t.Error("the run ended before the outage")
-				}
+				expect.Equal(t, "the run ended before the outage", false, clock.Now().Before(over))
 			})
 		}
 	}

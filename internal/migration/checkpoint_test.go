@@ -60,9 +60,7 @@ func TestProgressWithinAPage(t *testing.T) {
 			for _, r := range store.records(t) {
 				if r.State == contract.StateRunning && r.Done() > 0 {
 					shown++
-					if r.Checkpoint.Done() != 0 || r.Total != 5 {
-						t.Errorf("record inside the page: %+v", r)
-					}
+					expect.Equal(t, "done and total in the record inside the page", [2]int64{0, 5}, [2]int64{r.Checkpoint.Done(), r.Total})
 				}
 			}
 			expect.Equal(t, "records inside the page", tt.want, shown)
@@ -76,9 +74,8 @@ func TestRecordListsTenFailures(t *testing.T) {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: strings.Repeat("x", 5000)}, "a", nil)
 	}
 	record := mustRun(t, newTestEngine(api, &fakeStore{}))
-	if record.Complete() || record.Failed != 23 || len(record.Failures) != contract.MaxFailures {
-		t.Errorf("%d failed, %d listed", record.Failed, len(record.Failures))
-	}
+	expect.Equal(t, "complete", false, record.Complete())
+	expect.Equal(t, "failed, and listed", [2]int{23, contract.MaxFailures}, [2]int{int(record.Failed), len(record.Failures)})
 	for i, f := range record.Failures {
 		if f.Object != objectKey(i) || len(f.Message) > maxMessage {
 			t.Errorf("failure %d is %s with %d bytes", i, f.Object, len(f.Message))
@@ -244,9 +241,7 @@ func TestForeignRecordIsNotOverwritten(t *testing.T) {
 			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{tt.data}}
 			_, err := newTestEngine(api, store).Run(t.Context())
 			wantError(t, err, tt.want)
-			if len(store.saved) != 1 || len(api.patched) != 0 {
-				t.Errorf("%d records, patched %v", len(store.saved), api.patched)
-			}
+			expect.Equal(t, "records saved, objects patched", [2]int{1, 0}, [2]int{len(store.saved), len(api.patched)})
 		})
 	}
 }
@@ -260,9 +255,7 @@ func TestFinishedRunIsNotRepeated(t *testing.T) {
 			api, store := newFakeAPI(3), &fakeStore{saved: [][]byte{mustMarshal(t, r)}}
 			got := mustRun(t, newTestEngine(api, store))
 			expect.Equal(t, "record", r, got)
-			if len(store.saved) != 1 || len(api.lists)+len(api.patched) != 0 {
-				t.Error("a finished run sent requests")
-			}
+			expect.Equal(t, "records saved, and requests", [2]int{1, 0}, [2]int{len(store.saved), len(api.lists) + len(api.patched)})
 		})
 	}
 }
@@ -286,9 +279,8 @@ func TestAbortedRunListsTheFailuresThatItCounts(t *testing.T) {
 	if _, err := engine.Run(ctx); err == nil {
 		t.Fatal("the pod was not killed")
 	}
-	if shown := store.records(t); shown[len(shown)-1].Failed != 2 {
-		t.Fatalf("the last record is %+v", shown[len(shown)-1])
-	}
+	shown := store.records(t)
+	expect.Equal(t, "failed in the last record", 2, shown[len(shown)-1].Failed)
 	api.definition.Generation++
 	record := mustRun(t, newTestEngine(api, store))
 	failures, err := FailuresOf(store.data)

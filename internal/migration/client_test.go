@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,9 +25,7 @@ import (
 func TestPatchIsNotRetriedByTheClient(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if want := "PATCH /apis/example.com/v1/namespaces/ns/crontabs/a"; r.Method+" "+r.URL.Path != want {
-			t.Errorf("request is %s %s, want %s", r.Method, r.URL.Path, want)
-		}
+		expect.Equal(t, "request", "PATCH /apis/example.com/v1/namespaces/ns/crontabs/a", r.Method+" "+r.URL.Path)
 		requests.Add(1)
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -38,9 +35,7 @@ func TestPatchIsNotRetriedByTheClient(t *testing.T) {
 	expect.NoError(t, err)
 	_, err = cluster.Patch(t.Context(), Patch{Namespace: "ns", Name: "a", Body: []byte("{}")})
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	if diff := cmp.Diff([]int{1, 7}, []int{int(requests.Load()), seconds}); diff != "" {
-		t.Errorf("requests and seconds to wait (-want +got):\n%s\nerror is %v", diff, err)
-	}
+	expect.Equal(t, "requests and seconds to wait", []int{1, 7}, []int{int(requests.Load()), seconds})
 }
 
 func endpoints(port int32, addresses ...string) discoveryv1.EndpointSlice {

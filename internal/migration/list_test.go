@@ -45,9 +45,8 @@ func TestFailingListIsBisected(t *testing.T) {
 				}
 				want.Rewritten = 40 - want.Failed
 				expect.Equal(t, "counters", want, record.Counters)
-				if record.State != contract.StateCompleted || record.Verified != want.Rewritten {
-					t.Errorf("record is %+v", record)
-				}
+				expect.Equal(t, "state", contract.StateCompleted, record.State)
+				expect.Equal(t, "verified", want.Rewritten, record.Verified)
 				for _, f := range record.Failures {
 					if broken[f.Object] == "" || f.Reason != v1alpha1.FailureConversionFailed {
 						t.Errorf("failure is %+v", f)
@@ -66,9 +65,7 @@ func TestObjectsThatAWatchCacheLacksAreRewritten(t *testing.T) {
 			api.uncached = map[string]bool{objectKey(0): true, objectKey(3): true, objectKey(11): true}
 			engine := newTestEngine(api, &fakeStore{})
 			engine.PageSize = size
-			if record := mustRun(t, engine); record.Rewritten != 12 {
-				t.Errorf("record is %+v", record)
-			}
+			expect.Equal(t, "rewritten", 12, mustRun(t, engine).Rewritten)
 		})
 	}
 }
@@ -83,9 +80,7 @@ func TestPageSizeRecoversAfterTheObject(t *testing.T) {
 	for _, options := range api.lists {
 		last = options
 	}
-	if last.Limit != 64 {
-		t.Errorf("the last page had %d objects", last.Limit)
-	}
+	expect.Equal(t, "objects of the last page", 64, last.Limit)
 	if len(api.lists) > 60 {
 		t.Errorf("%d lists for one object that cannot be read", len(api.lists))
 	}

@@ -98,13 +98,9 @@ func TestDroppedManagedFieldsAreRestored(t *testing.T) {
 				if record := mustRun(t, engine); !record.Complete() || record.Rewritten != 12 || record.Repeats != 0 {
 					t.Errorf("record is %+v", record)
 				}
-				if clock.Now().Before(over) {
-					t.Error("the run ended before the converter answered")
-				}
+				expect.Equal(t, "the run ended before the converter answered", false, clock.Now().Before(over))
 				for i := range 12 {
-					if got := api.ownersOf(objectKey(i)); got != "argocd at v1beta1" {
-						t.Errorf("%s is owned by %q", objectKey(i), got)
-					}
+					expect.Equal(t, "owner of "+objectKey(i), "argocd at v1beta1", api.ownersOf(objectKey(i)))
 				}
 				if old := api.oldKeys(); len(old) > 0 {
 					t.Errorf("stored at the old version: %s", old)

@@ -94,9 +94,7 @@ func TestMetricsOfAThrottledRun(t *testing.T) {
 	engine.MaxWritesPerSecond = 1
 	metrics := measured(engine)
 	mustRun(t, engine)
-	if got, want := scrape(t, metrics), metricsNamespace+`_throttled_seconds_total{crd="crontabs.example.com"} 2`; !strings.Contains(got, want) {
-		t.Errorf("%s is missing", want)
-	}
+	expect.Contains(t, "metrics", scrape(t, metrics), metricsNamespace+`_throttled_seconds_total{crd="crontabs.example.com"} 2`)
 }
 
 // Prometheus shows that all patches wait.
@@ -114,12 +112,8 @@ func TestMetricsOfAnOutage(t *testing.T) {
 		return unavailable()
 	}
 	mustRun(t, engine)
-	if !waiting {
-		t.Error("no scrape during the outage showed that the run waits")
-	}
-	if got := scrape(t, metrics); !strings.Contains(got, metricsNamespace+`_waiting{crd="crontabs.example.com"} 0`) {
-		t.Error("the run still waits after the outage")
-	}
+	expect.Equal(t, "a scrape during the outage shows that the run waits", true, waiting)
+	expect.Contains(t, "metrics after the outage", scrape(t, metrics), metricsNamespace+`_waiting{crd="crontabs.example.com"} 0`)
 }
 
 // A pod that continues a run shows the counts of previous pods from the start.
@@ -131,9 +125,7 @@ func TestMetricsOfAResumedRun(t *testing.T) {
 	mustRun(t, engine)
 	got := scrape(t, metrics)
 	for _, want := range []string{`objects_done{crd="crontabs.example.com"} 4`, `state{crd="crontabs.example.com",state="Completed"} 1`, `objects_total{crd="crontabs.example.com",outcome="rewritten"} 0`} {
-		if !strings.Contains(got, metricsNamespace+"_"+want) {
-			t.Errorf("%s is missing", want)
-		}
+		expect.Contains(t, "metrics", got, metricsNamespace+"_"+want)
 	}
 }
 
@@ -158,10 +150,6 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // TestAlertsUseExistingLabels checks that the label values in alerts exist from the start.
 func TestAlertsUseExistingLabels(t *testing.T) {
-	scraped := scrape(t, NewMetrics(testPin.Name, "v0.0.0"))
-	for _, pair := range metricstable.Asked(t, "../..", metricsNamespace) {
-		if !strings.Contains(scraped, pair) {
-			t.Errorf("%s is missing", pair)
-		}
-	}
+	asked := metricstable.Asked(t, "../..", metricsNamespace)
+	expect.Contains(t, "metrics", scrape(t, NewMetrics(testPin.Name, "v0.0.0")), asked...)
 }

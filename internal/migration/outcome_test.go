@@ -91,9 +91,7 @@ func TestNewer(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: tt.version}}
-			if got := newer(object, tt.barrier); got != tt.want {
-				t.Errorf("newer(%q, %q) = %t", tt.version, tt.barrier, got)
-			}
+			expect.Equal(t, fmt.Sprintf("newer(%q, %q)", tt.version, tt.barrier), tt.want, newer(object, tt.barrier))
 		})
 	}
 }

@@ -91,14 +91,11 @@ func TestListErrors(t *testing.T) {
 				return tt.err
 			}
 			_, err := engine.Run(t.Context())
-			if ended := tt.want == contract.StateAborted; ended != (err == nil) {
-				t.Errorf("error is %v", err)
-			}
+			expect.Equal(t, "it ended without an error", tt.want == contract.StateAborted, err == nil)
 			records := store.records(t)
 			last := records[len(records)-1]
-			if last.State != tt.want || calls != 1+tt.calls {
-				t.Errorf("state is %s after %d lists, want %s after %d", last.State, calls, tt.want, 1+tt.calls)
-			}
+			expect.Equal(t, "state", tt.want, last.State)
+			expect.Equal(t, "lists", 1+tt.calls, calls)
 			if tt.message != "" {
 				wantError(t, errors.New(last.Message), tt.message)
 			}
@@ -130,9 +127,7 @@ func mustRun(t *testing.T, engine *Engine) contract.Record {
 	t.Helper()
 	record, err := engine.Run(t.Context())
 	expect.NoError(t, err)
-	if !record.Finished() {
-		t.Fatalf("state is %s", record.State)
-	}
+	expect.Equal(t, "finished", true, record.Finished())
 	return record
 }
 

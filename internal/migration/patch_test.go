@@ -118,9 +118,8 @@ func TestMigrateObject(t *testing.T) {
 				return
 			}
 			expect.NoError(t, err)
-			if got.outcome != tt.want || got.object != key {
-				t.Errorf("outcome of %s is %d, want %d", got.object, got.outcome, tt.want)
-			}
+			expect.Equal(t, "outcome of "+got.object, tt.want, got.outcome)
+			expect.Equal(t, "object", key, got.object)
 			if tt.message != "" {
 				wantError(t, errors.New(got.message), tt.message)
 			}
@@ -157,15 +156,12 @@ func TestPatchAnswerMustHaveAResourceVersion(t *testing.T) {
 func TestPatchSendsOnlyTheResourceVersion(t *testing.T) {
 	var sent map[string]any
 	engine := &Engine{Patcher: patchFunc(func(_ context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-		if patch.Namespace != "ns" || patch.Name != "a" {
-			t.Errorf("patched %s/%s", patch.Namespace, patch.Name)
-		}
+		expect.Equal(t, "patched", "ns/a", patch.Namespace+"/"+patch.Name)
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "8"}}, json.Unmarshal(patch.Body, &sent)
 	})}
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "7"}}
-	if _, err := engine.patch(t.Context(), patchOf(object)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := engine.patch(t.Context(), patchOf(object))
+	expect.NoError(t, err)
 	want := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
 	expect.Equal(t, "patch", want, sent)
 }
@@ -184,14 +180,11 @@ func TestRetryAfterIsHonouredBeforeTheNextList(t *testing.T) {
 	}
 	start := clock.Now()
 	api.onList = func(metav1.ListOptions) error {
-		if waited := clock.Now().Sub(start).Seconds(); waited != 9 {
-			t.Errorf("asked again after %v s, want 9", waited)
-		}
+		expect.Equal(t, "seconds until it asked again", 9, clock.Now().Sub(start).Seconds())
 		return nil
 	}
-	if _, err := prepared(engine).migrateObject(t.Context(), &listed, "101"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := prepared(engine).migrateObject(t.Context(), &listed, "101")
+	expect.NoError(t, err)
 }
 
 func TestMigrateObjectEndsWithTheContext(t *testing.T) {

@@ -40,9 +40,7 @@ func TestDefinitionThatCannotBeRead(t *testing.T) {
 				if reads > tt.failures {
 					return nil
 				}
-				if len(api.patched) != from {
-					t.Errorf("%d patches on an unread pin", len(api.patched)-from)
-				}
+				expect.Equal(t, "patches with an unread pin", from, len(api.patched))
 				return tt.err
 			}
 			record, err := newTestEngine(api, store).Run(t.Context())

@@ -60,9 +60,7 @@ func wantAborted(t *testing.T, api *fakeAPI, store *fakeStore, message string) {
 	}
 	patches := len(api.patched)
 	mustRun(t, newTestEngine(api, store))
-	if len(api.patched) != patches {
-		t.Error("an aborted run continued")
-	}
+	expect.Equal(t, "patches after an aborted run", patches, len(api.patched))
 }
 
 // The definition changes before the run: nothing is read. It changes with the last patch: the record never said

@@ -57,9 +57,8 @@ func TestPreflight(t *testing.T) {
 			engine := newTestEngine(api, store)
 			engine.Preflight, engine.PageSize, engine.Fallback = 4, 12, tt.fallback
 			record := mustRun(t, engine)
-			if record.State != tt.want || len(api.dryRuns) != tt.tried || len(record.Predicted) != tt.predicted {
-				t.Errorf("state is %s after %d tries with %d predicted, want %s, %d, %d", record.State, len(api.dryRuns), len(record.Predicted), tt.want, tt.tried, tt.predicted)
-			}
+			expect.Equal(t, "state", tt.want, record.State)
+			expect.Equal(t, "tried, and predicted", [2]int{tt.tried, tt.predicted}, [2]int{len(api.dryRuns), len(record.Predicted)})
 			if tt.message != "" {
 				wantError(t, errors.New(record.Message), tt.message)
 			}

@@ -24,9 +24,7 @@ func failedRun(t *testing.T) (*fakeAPI, *fakeStore) {
 		}
 		return nil
 	}
-	if record := mustRun(t, newTestEngine(api, store)); record.Failed != 14 {
-		t.Fatalf("record is %+v", record)
-	}
+	expect.Equal(t, "failed", 14, mustRun(t, newTestEngine(api, store)).Failed)
 	api.patched, api.lists = nil, nil
 	return api, store
 }

@@ -55,9 +55,7 @@ func logTo(t *testing.T) context.Context {
 // every kind, contain nothing of objects but their names, and not the private key of the client.
 func testNothingLeaks(t *testing.T, server *testenv.Server) {
 	output := map[string]string{"the logs": logged.read()}
-	if !strings.Contains(output["the logs"], "Object failed") {
-		t.Error("the logs are not at debug level, or no object has failed")
-	}
+	expect.Contains(t, "the logs, which are to be at debug level and to tell of a failure", output["the logs"], "Object failed")
 	records := &corev1.ConfigMapList{}
 	expect.NoError(t, server.Client.List(t.Context(), records, client.InNamespace("default")))
 	for i := range records.Items {

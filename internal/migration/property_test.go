@@ -225,9 +225,7 @@ func (m *misbehaviour) check(t *testing.T, record contract.Record) {
 	}
 	failures, err := FailuresOf(m.store.data)
 	expect.NoError(t, err)
-	if int64(len(failures)) != record.Failed {
-		t.Errorf("%d objects failed, %d are listed", record.Failed, len(failures))
-	}
+	expect.Equal(t, "objects listed as failed", record.Failed, int64(len(failures)))
 	if record.State != contract.StateCompleted {
 		return
 	}
@@ -245,8 +243,6 @@ func (m *misbehaviour) check(t *testing.T, record contract.Record) {
 		listed[f.Object] = true
 	}
 	for _, key := range m.api.oldKeys() {
-		if !listed[key] {
-			t.Errorf("%s is old and not listed as failed", key)
-		}
+		expect.Equal(t, key+" is old and not listed as failed", false, !listed[key])
 	}
 }

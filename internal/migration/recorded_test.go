@@ -4,10 +4,12 @@
 package migration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	recorded "github.com/conversion-operator/conversion-operator/internal/test/answers"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -70,9 +72,7 @@ func TestAnswersOfAPIServers(t *testing.T) {
 		want, known := patches[answer.Case]
 		switch {
 		case answer.Case == "namespace-terminating":
-			if got := reasonOf(err); got != v1alpha1.FailureNamespaceTerminating {
-				t.Errorf("%s: %s: %v", answer, got, err)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: %v", answer, err), v1alpha1.FailureNamespaceTerminating, reasonOf(err))
 		case answer.Case == "list-expired":
 			if !expired(err) || nextToken(err) == "" {
 				t.Errorf("%s: expired %t, next token %q: %v", answer, expired(err), nextToken(err), err)
@@ -85,16 +85,13 @@ func TestAnswersOfAPIServers(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v: %v", answer, got, want, err)
 			}
 		case answer.Request == recorded.List && strings.HasPrefix(answer.Case, "converter-"):
-			if unreadable(err) != (want == aRefusal) || infrastructure(err) != (want == anOutage) {
-				t.Errorf("%s: unreadable %t, infrastructure %t: %v", answer, unreadable(err), infrastructure(err), err)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: unreadable: %v", answer, err), want == aRefusal, unreadable(err))
+			expect.Equal(t, fmt.Sprintf("%s: infrastructure: %v", answer, err), want == anOutage, infrastructure(err))
 		}
 	}
 	for minor, cases := range minors {
 		for name := range patches {
-			if !cases[name] {
-				t.Errorf("%s: no answer for %s", minor, name)
-			}
+			expect.Equal(t, minor+": there is an answer for "+name, true, cases[name])
 		}
 	}
 }

@@ -347,9 +347,8 @@ func TestStories(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.log"))
-	if err != nil || len(files) != told {
-		t.Errorf("%d stories, and %d files of them: %v", told, len(files), err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "files of stories", told, len(files))
 }
 
 func (s *stage) run(prepare func(*Engine, context.CancelFunc), text *strings.Builder) {

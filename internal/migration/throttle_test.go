@@ -22,9 +22,7 @@ func TestThrottleKeepsTheRate(t *testing.T) {
 		expect.NoError(t, g.acquire(t.Context()))
 		g.releaseAfter(clock.Now(), nil)
 	}
-	if took := clock.Now().Sub(start); took != 2*time.Second {
-		t.Errorf("9 patches took %s at 4 in a second, want 2s after the first", took)
-	}
+	expect.Equal(t, "time of 9 patches at 4 in a second, after the first", 2*time.Second, clock.Now().Sub(start))
 }
 
 func TestThrottleHonoursRetryAfter(t *testing.T) {
@@ -41,9 +39,8 @@ func TestThrottleKeepsTheLimit(t *testing.T) {
 	g.limit.value = 2
 	expect.NoError(t, g.acquire(t.Context()))
 	expect.NoError(t, g.acquire(t.Context()))
-	if room, _ := g.tryAcquire(); room {
-		t.Fatal("a third patch was admitted")
-	}
+	room, _ := g.tryAcquire()
+	expect.Equal(t, "a third patch was admitted", false, room)
 	entered := make(chan error)
 	go func() { entered <- g.acquire(t.Context()) }()
 	g.releaseAfter(g.clock.Now(), nil)
@@ -66,9 +63,7 @@ func TestThrottleEndsWithTheContext(t *testing.T) {
 			if err := g.acquire(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("error is %v", err)
 			}
-			if g.inFlight != before {
-				t.Errorf("%d in flight, were %d", g.inFlight, before)
-			}
+			expect.Equal(t, "in flight", before, g.inFlight)
 		})
 	}
 }
@@ -136,9 +131,7 @@ func TestLimitFallsAndRecoversWithTheServer(t *testing.T) {
 	if got := drive(l, &now, 5, server{processors: 1, latency: 10 * time.Millisecond}); got > 12 {
 		t.Errorf("limit is %d under load, want it to fall", got)
 	}
-	if got := drive(l, &now, 40, fast); got != 32 {
-		t.Errorf("limit is %d after the load, want 32", got)
-	}
+	expect.Equal(t, "limit after the load", 32, drive(l, &now, 40, fast))
 }
 
 func TestLimitHalvesOncePerWindowOnErrors(t *testing.T) {
@@ -148,16 +141,12 @@ func TestLimitHalvesOncePerWindowOnErrors(t *testing.T) {
 	for range 10 {
 		l.failed(now)
 	}
-	if got := l.allowed(); got != 16 {
-		t.Errorf("limit is %d after errors, want 16", got)
-	}
+	expect.Equal(t, "limit after errors", 16, l.allowed())
 	for range 10 {
 		now = now.Add(minWindow)
 		l.failed(now)
 	}
-	if got := l.allowed(); got != 1 {
-		t.Errorf("limit is %d after continued errors, want 1", got)
-	}
+	expect.Equal(t, "limit after continued errors", 1, l.allowed())
 }
 
 func TestUnusedLimitDoesNotGrow(t *testing.T) {
@@ -170,9 +159,7 @@ func TestUnusedLimitDoesNotGrow(t *testing.T) {
 	if got := l.allowed(); got > 2 {
 		t.Errorf("limit is %d with one patch in flight, want 2 at most", got)
 	}
-	if math.IsNaN(l.baseline) {
-		t.Error("the baseline is not a number")
-	}
+	expect.Equal(t, "the baseline is not a number", false, math.IsNaN(l.baseline))
 }
 
 // A limit that was too high is rarely tried again.

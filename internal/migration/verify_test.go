@@ -41,9 +41,7 @@ func TestAuditDetectsALaggingServer(t *testing.T) {
 			engine := newTestEngine(api, store)
 			engine.Clock, engine.Verify = clock, tt.verify
 			record := mustRun(t, engine)
-			if record.State != tt.state || record.Repeats != tt.repeats {
-				t.Errorf("state is %s after %d repeats, want %s after %d", record.State, record.Repeats, tt.state, tt.repeats)
-			}
+			expect.Equal(t, "state and repeats", []any{tt.state, tt.repeats}, []any{record.State, record.Repeats})
 			if record.Complete() && len(api.oldKeys()) != 0 {
 				t.Errorf("complete, and these are old: %v", api.oldKeys())
 			}
@@ -83,9 +81,7 @@ func TestSampleIsBoundedAndSpread(t *testing.T) {
 	for i := range int64(objects) {
 		s.add("run-1", result{object: fmt.Sprintf("ns/%06d", i), outcome: current}, i, now)
 	}
-	if len(s.Early) != maxEarly || len(s.Sample) != maxSample {
-		t.Fatalf("%d early and %d in the sample", len(s.Early), len(s.Sample))
-	}
+	expect.Equal(t, "early, and in the sample", [2]int{maxEarly, maxSample}, [2]int{len(s.Early), len(s.Sample)})
 	// A tenth of the objects should have 30 of 300 in the sample, plus or minus six standard
 	// deviations.
 	tenths := make([]int, 10)

@@ -5,6 +5,7 @@ package contract
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +60,8 @@ func TestParseRecordRefuses(t *testing.T) {
 			tt.change(&r)
 			data, err := json.Marshal(r)
 			expect.NoError(t, err)
-			if _, err := ParseRecord(data); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error is %v, want one with %q", err, tt.want)
-			}
+			_, err = ParseRecord(data)
+			expect.Contains(t, "error", fmt.Sprint(err), tt.want)
 		})
 	}
 	for _, text := range []string{"", "{", "null", "{}", "[]", `{"state":"Completed"}`} {
@@ -88,9 +88,7 @@ func TestRecordEnd(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := Record{State: tt.state, Counters: Counters{Failed: tt.failed}}
-			if r.Finished() != tt.finished || r.Complete() != tt.complete {
-				t.Errorf("Finished() = %t, Complete() = %t, want %t, %t", r.Finished(), r.Complete(), tt.finished, tt.complete)
-			}
+			expect.Equal(t, "finished, and complete", [2]bool{tt.finished, tt.complete}, [2]bool{r.Finished(), r.Complete()})
 		})
 	}
 }

@@ -5,6 +5,7 @@ package standalone
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -64,9 +65,7 @@ func TestConfigMap(t *testing.T) {
 	expect.NoError(t, second.acquire(t.Context()))
 	data, err := second.Load(t.Context())
 	expect.NoError(t, err)
-	if data["a"] != "1" {
-		t.Errorf("data is %v", data)
-	}
+	expect.Equal(t, "data", "1", data["a"])
 	for name, write := range map[string]func() error{
 		"save":  func() error { return first.Save(t.Context(), map[string]string{"a": "2"}) },
 		"renew": func() error { return first.renew(t.Context()) },
@@ -128,9 +127,8 @@ func TestConfigMapAfterARestore(t *testing.T) {
 
 func TestForeignConfigMap(t *testing.T) {
 	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "record"}})
-	if err := recordIn(client, "first", time.Minute).acquire(t.Context()); err == nil || !strings.Contains(err.Error(), "is no record of this command") {
-		t.Errorf("error is %v", err)
-	}
+	err := recordIn(client, "first", time.Minute).acquire(t.Context())
+	expect.Contains(t, "error", fmt.Sprint(err), "is no record of this command")
 }
 
 func TestConfigMapName(t *testing.T) {

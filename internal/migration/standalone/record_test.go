@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,24 +71,18 @@ func TestBegin(t *testing.T) {
 			}
 			run, err := begin(t.Context(), store, tt.target, tt.restart)
 			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("error is %v", err)
-				}
+				expect.Contains(t, "error", fmt.Sprint(err), tt.err)
 				return
 			}
 			expect.NoError(t, err)
-			if continues := run == "earlier"; continues != tt.continues {
-				t.Errorf("run is %q", run)
-			}
+			expect.Equal(t, "it continues", tt.continues, run == "earlier")
 			data, err := store.Load(t.Context())
 			expect.NoError(t, err)
 			want := 0
 			if tt.continues {
 				want = len(tt.data)
 			}
-			if len(data) != want {
-				t.Errorf("data is %v", data)
-			}
+			expect.Equal(t, "data", want, len(data))
 		})
 	}
 }

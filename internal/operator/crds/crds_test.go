@@ -12,7 +12,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -42,21 +41,13 @@ func crontabs() *apiextensionsv1.CustomResourceDefinition {
 func TestVersions(t *testing.T) {
 	crd := crontabs()
 	expect.Equal(t, "storage version", "v1", StorageVersion(crd))
-	if diff := cmp.Diff([]string{"v1", "v1beta1"}, ServedVersions(crd)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, "served versions", []string{"v1", "v1beta1"}, ServedVersions(crd))
 	for version, want := range map[string]bool{"v1": true, "v1beta1": true, "v1alpha1": false, "v2": false} {
-		if got := Serves(crd, version); got != want {
-			t.Errorf("serves %s: %t, want %t", version, got, want)
-		}
+		expect.Equal(t, "serves "+version, want, Serves(crd, version))
 	}
-	if StoredOnlyIn(crd, "v1") {
-		t.Error("objects may be stored at v1beta1 too")
-	}
+	expect.Equal(t, "stored only in v1, beside v1beta1", false, StoredOnlyIn(crd, "v1"))
 	crd.Status.StoredVersions = []string{"v1"}
-	if !StoredOnlyIn(crd, "v1") {
-		t.Error("objects are stored at v1 only")
-	}
+	expect.Equal(t, "stored only in v1", true, StoredOnlyIn(crd, "v1"))
 	expect.Equal(t, "resource", "example.com/v1, Resource=crontabs", Resource(crd, "v1").String())
 }
 
@@ -80,9 +71,7 @@ func TestCondition(t *testing.T) {
 	for kind, want := range map[apiextensionsv1.CustomResourceDefinitionConditionType]bool{
 		apiextensionsv1.Established: true, apiextensionsv1.Terminating: false, apiextensionsv1.NamesAccepted: false,
 	} {
-		if got := Condition(crd, kind); got != want {
-			t.Errorf("condition %s is %t, want %t", kind, got, want)
-		}
+		expect.Equal(t, "condition "+string(kind), want, Condition(crd, kind))
 	}
 }
 
@@ -99,9 +88,7 @@ func TestInjector(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotations}}
-			if got := Injector(crd); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			expect.Equal(t, "injector", c.want, Injector(crd))
 		})
 	}
 }
@@ -212,9 +199,7 @@ func TestReaderOf(t *testing.T) {
 		if reader := ReaderOf(group); reader != nil {
 			got = reader.Name
 		}
-		if got != want {
-			t.Errorf("%q is needed by %q, want %q", group, got, want)
-		}
+		expect.Equal(t, "what needs group "+group, want, got)
 	}
 }
 
@@ -226,9 +211,7 @@ func TestReaders(t *testing.T) {
 			t.Errorf("incomplete: %+v", reader)
 		}
 		for _, group := range reader.Groups {
-			if seen[group] {
-				t.Errorf("%s is there twice", group)
-			}
+			expect.Equal(t, group+" is there twice", false, seen[group])
 			seen[group] = true
 		}
 	}
@@ -254,7 +237,5 @@ func TestReadersAreDocumented(t *testing.T) {
 	}
 	slices.Sort(known)
 	slices.Sort(documented)
-	if diff := cmp.Diff(known, documented); diff != "" {
-		t.Errorf("groups (-known +documented):\n%s", diff)
-	}
+	expect.Equal(t, "groups, known and documented", known, documented)
 }

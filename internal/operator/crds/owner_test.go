@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -153,9 +152,7 @@ func TestVersionsWriter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: test.entries}}
 			expect.Equal(t, "by us", test.ours, VersionsAreBy(crd, ours))
-			if got := VersionsWriter(crd, ours); got != test.writer {
-				t.Errorf("by %q, want %q", got, test.writer)
-			}
+			expect.Equal(t, "writer", test.writer, VersionsWriter(crd, ours))
 		})
 	}
 }
@@ -202,10 +199,7 @@ func TestWriterOf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := WriterOf(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: c.metadata})
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("want (-), got (+): %s", diff)
-			}
+			expect.Equal(t, "writer", c.want, WriterOf(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: c.metadata}))
 		})
 	}
 }
@@ -214,16 +208,10 @@ func TestWriterOf(t *testing.T) {
 func TestConverts(t *testing.T) {
 	xrd, crd := &Composite{}, &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	if !xrd.Converts(crd) {
-		t.Error("no conversion is the strategy None")
-	}
+	expect.Equal(t, "no conversion is the same as the strategy None", true, xrd.Converts(crd))
 	xrd.Spec.Conversion, crd.Spec.Conversion = viaService(), viaService()
 	xrd.Spec.Conversion.Webhook.ClientConfig.Service.Port = nil
-	if !xrd.Converts(crd) {
-		t.Error("443 is the default of the port")
-	}
+	expect.Equal(t, "no port is the same as 443", true, xrd.Converts(crd))
 	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("y")
-	if xrd.Converts(crd) {
-		t.Error("caBundle differs")
-	}
+	expect.Equal(t, "another caBundle is the same", false, xrd.Converts(crd))
 }

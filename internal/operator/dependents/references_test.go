@@ -4,6 +4,7 @@
 package dependents
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,9 +74,7 @@ func TestManagers(t *testing.T) {
 	for i := range 2 * mostManagers {
 		managers.Add(Object{Name: "c"}, []metav1.ManagedFieldsEntry{old(strings.Repeat("x", i+1), "2026-01-01T00:00:00Z")})
 	}
-	if found := managers.Dependents(); len(found) != mostManagers || managers.Others != mostManagers+1 {
-		t.Errorf("%d are named, %d are not", len(found), managers.Others)
-	}
+	expect.Equal(t, "managers named, and others", [2]int{mostManagers, mostManagers + 1}, [2]int{len(managers.Dependents()), managers.Others})
 }
 
 func TestReaders(t *testing.T) {
@@ -88,16 +87,14 @@ func TestReaders(t *testing.T) {
 {"stage":"ResponseComplete","verb":"get","userAgent":"e","user":{"username":"u"}}
 `
 	found, others, err := target(t).Readers(strings.NewReader(log))
-	if err != nil || others != 0 {
-		t.Fatal(err, others)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "others", 0, others)
 	var got []string
 	for _, dependent := range found {
 		got = append(got, strings.Join([]string{dependent.Place(), dependent.Version, dependent.Last}, " "))
 	}
 	want := []string{"u (b) v1beta1 2026-01-01T00:00:00Z", "u (a), CronTab n/x v1beta1 2026-01-01T00:00:00Z"}
 	expect.Equal(t, "readers", want, got)
-	if _, _, err := target(t).Readers(strings.NewReader("{}\n{")); err == nil || err.Error() != "read event 2 of the audit log: unexpected EOF" {
-		t.Errorf("error is %v", err)
-	}
+	_, _, err = target(t).Readers(strings.NewReader("{}\n{"))
+	expect.Equal(t, "error", "read event 2 of the audit log: unexpected EOF", fmt.Sprint(err))
 }

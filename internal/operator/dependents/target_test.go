@@ -65,9 +65,8 @@ func TestNewTarget(t *testing.T) {
 					goes = append(goes, version)
 				}
 			}
-			if got := strings.Join(goes, " "); got != test.goes || target.To != test.to {
-				t.Errorf("%s goes, to %s; want %s and %s", got, target.To, test.goes, test.to)
-			}
+			expect.Equal(t, "goes", test.goes, strings.Join(goes, " "))
+			expect.Equal(t, "to", test.to, target.To)
 		})
 	}
 }
@@ -78,11 +77,9 @@ func TestNames(t *testing.T) {
 		"example.com/v1beta1": true, "example.com/v1": false, "example.org/v1beta1": false, "v1beta1": false, "example.com/": false, "": false,
 		"example.com/v1beta1/x": false, "sub.example.com/v1beta1": false,
 	} {
-		if _, names := target.Names(apiVersion, "CronTab"); names != want {
-			t.Errorf("%q: %t", apiVersion, names)
-		}
-		if _, names := target.Names(apiVersion, "Other"); names {
-			t.Errorf("%q names another kind", apiVersion)
-		}
+		_, names := target.Names(apiVersion, "CronTab")
+		expect.Equal(t, apiVersion, want, names)
+		_, names = target.Names(apiVersion, "Other")
+		expect.Equal(t, apiVersion+" names another kind", false, names)
 	}
 }

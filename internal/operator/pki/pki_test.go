@@ -5,6 +5,7 @@ package pki
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -104,9 +105,7 @@ func TestRotationMatrix(t *testing.T) {
 			written, err := ParseBundle(trusted.Encode())
 			expect.NoError(t, err)
 			err = CheckLeaf(leaf, written, server, now)
-			if got, want := err == nil, accepted[trust][by]; got != want {
-				t.Errorf("who trusts %s accepts a certificate by %s: %t, want %t: %v", trust, by, got, want, err)
-			}
+			expect.Equal(t, fmt.Sprintf("who trusts %s accepts a certificate by %s: %v", trust, by, err), accepted[trust][by], err == nil)
 		}
 	}
 }
@@ -125,9 +124,7 @@ func TestBundle(t *testing.T) {
 	if got := both.With(bundle(t, expired)).Unexpired(now); !got.Same(both) {
 		t.Errorf("%d certificates have not expired, want 2", len(got))
 	}
-	if got := both.With(bundle(t, expired)).NotAfter(); !got.Equal(now.Add(time.Hour - tenYears)) {
-		t.Errorf("the first expires at %s", got)
-	}
+	expect.Equal(t, "the first expires at", now.Add(time.Hour-tenYears), both.With(bundle(t, expired)).NotAfter())
 }
 
 func bundle(t *testing.T, authorities ...KeyPair) Bundle {
@@ -149,9 +146,7 @@ func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 	expect.NoError(t, err)
 	certificate, err := ParseCertificate(leaf.Certificate)
 	expect.NoError(t, err)
-	if want := now.Add(tenYears); !certificate.NotAfter.Equal(want) {
-		t.Errorf("the leaf is valid until %s, want the authority's end %s", certificate.NotAfter, want)
-	}
+	expect.Equal(t, "the leaf is valid until the authority's end", now.Add(tenYears), certificate.NotAfter)
 }
 
 func TestRenewalTime(t *testing.T) {
@@ -171,9 +166,7 @@ func TestRenewalTime(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := RenewalTime(certificate, c.lifetime, c.before); !got.Equal(c.want) {
-				t.Errorf("renewal is due at %s, want %s", got, c.want)
-			}
+			expect.Equal(t, "renewal is due at", c.want, RenewalTime(certificate, c.lifetime, c.before))
 		})
 	}
 }
@@ -182,9 +175,7 @@ func TestUrgent(t *testing.T) {
 	certificate, err := ParseCertificate(newLeaf(t, newAuthority(t)).Certificate)
 	expect.NoError(t, err)
 	for left, want := range map[time.Duration]bool{threeMonths: false, threeMonths / 3: false, threeMonths / 7: true, -time.Hour: true} {
-		if got := Urgent(certificate, now.Add(threeMonths-left)); got != want {
-			t.Errorf("urgent when %s is left: %t, want %t", left, got, want)
-		}
+		expect.Equal(t, "urgent when "+left.String()+" is left", want, Urgent(certificate, now.Add(threeMonths-left)))
 	}
 }
 

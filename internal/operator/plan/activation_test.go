@@ -57,9 +57,7 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	if status.UnconvertedWindow == nil || status.UnconvertedWindow.OlderObjects != 2 {
 		t.Errorf("the window is %+v, want one with two older objects", status.UnconvertedWindow)
 	}
-	if evidence := status.MigrationEvidence; evidence != nil {
-		t.Errorf("the evidence is %+v, want none", evidence)
-	}
+	expect.Equal(t, "evidence", nil, status.MigrationEvidence)
 	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "")
 }
 
@@ -81,9 +79,7 @@ func TestPromotionWaitsForAdmission(t *testing.T) {
 		w.carryOut(decided)
 		w.observed.Now = w.observed.Now.Add(time.Second)
 	}
-	if !waited {
-		t.Error("it does not wait for API servers")
-	}
+	expect.Equal(t, "it waits for API servers", true, waited)
 }
 
 // TestProofsAreRecalled: a status that was not written is made up for.
@@ -96,9 +92,7 @@ func TestProofsAreRecalled(t *testing.T) {
 	w.observed.Policy.Status.Verification = nil
 	expect.Equal(t, "status.verification", want, w.plan().Status.Verification)
 	w.observed.Samples, w.observed.APIServer = nil, nil
-	if got := w.plan().Status.Verification; got != nil {
-		t.Errorf("status.verification is %+v where nothing is known", got)
-	}
+	expect.Equal(t, "status.verification where nothing is known", nil, w.plan().Status.Verification)
 }
 
 // withRights is a world in which the manager may read objects, as it does after a manager that died while it read.

@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // Each of these methods changes one thing, and then lets the world come to rest.
@@ -118,9 +119,7 @@ func (w *world) editVersions(s step.EditVersions) {
 	w.t.Helper()
 	versions := w.versions()
 	for _, change := range s.Changes {
-		if versions[change.Index]["name"] != change.Name {
-			w.t.Fatalf("version %d is not %s", change.Index, change.Name)
-		}
+		expect.Equal[any](w.t, "version that is changed", change.Name, versions[change.Index]["name"])
 		switch {
 		case change.Field == "":
 			versions = slices.Delete(versions, change.Index, change.Index+1)
@@ -136,27 +135,19 @@ func (w *world) editVersions(s step.EditVersions) {
 func (w *world) versions() []map[string]any {
 	w.t.Helper()
 	text, err := json.Marshal(w.observed.CRD.Spec.Versions)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	var versions []map[string]any
-	if err := json.Unmarshal(text, &versions); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, json.Unmarshal(text, &versions))
 	return versions
 }
 
 func (w *world) writeVersions(manager string, versions []map[string]any) {
 	w.t.Helper()
 	text, err := json.Marshal(versions)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	crd := w.observed.CRD.DeepCopy()
 	crd.Spec.Versions = nil
-	if err := json.Unmarshal(text, &crd.Spec.Versions); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, json.Unmarshal(text, &crd.Spec.Versions))
 	for _, version := range crd.Spec.Versions {
 		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
 			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
@@ -284,9 +275,7 @@ func (w *world) account(latest string) {
 	w.observed.CRD.ManagedFields = nil
 	for _, owner := range slices.Sorted(maps.Keys(owned)) {
 		text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned[owner]}})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		expect.NoError(w.t, err)
 		operation := metav1.ManagedFieldsOperationUpdate
 		if owner == names.ManagedBy {
 			operation = metav1.ManagedFieldsOperationApply
@@ -312,9 +301,7 @@ func (w *world) fields(conversion *apiextensionsv1.CustomResourceConversion) map
 		return found
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(conversion)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	var walk func(prefix string, content map[string]any)
 	walk = func(prefix string, content map[string]any) {
 		for key, value := range content {
@@ -323,9 +310,7 @@ func (w *world) fields(conversion *apiextensionsv1.CustomResourceConversion) map
 				continue
 			}
 			text, err := json.Marshal(value)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			expect.NoError(w.t, err)
 			found[prefix+key] = string(text)
 		}
 	}

@@ -30,13 +30,9 @@ import (
 func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration) {
 	w.t.Helper()
 	text, err := json.Marshal(object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	w.observed.Admission = &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := json.Unmarshal(text, w.observed.Admission); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, json.Unmarshal(text, w.observed.Admission))
 	var hashes []string
 	for _, webhook := range w.observed.Admission.Webhooks {
 		hash, _, _ := strings.Cut(webhook.Name, ".")
@@ -121,16 +117,12 @@ func TestNoSizeAdmission(t *testing.T) {
 	}
 	w.observed.Settings.SizeAdmission = false
 	w.converge()
-	if w.observed.Admission == nil {
-		t.Error("API servers ask no more while they may still truncate")
-	}
+	expect.Equal(t, "API servers, which may still truncate, ask", true, w.observed.Admission != nil)
 	if after := shorteningOf(t, w.plan()); !after.RefuseOnly || after.Key != before.Key {
 		t.Errorf("it may truncate, or does not know what was truncated: %+v, before %+v", after, before)
 	}
 	w.settleAPIServers()
-	if w.observed.Admission != nil {
-		t.Error("API servers are told to ask")
-	}
+	expect.Equal(t, "API servers are told to ask", false, w.observed.Admission != nil)
 
 	w = newWorld(t, policyYAML)
 	w.observed.Settings.SizeAdmission = false
@@ -149,9 +141,7 @@ func TestNothingToRefuse(t *testing.T) {
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ConversionConfiguredCondition) {
 		t.Fatalf("it is not active:\n%s", w.story())
 	}
-	if w.observed.Admission != nil {
-		t.Error("API servers are told to ask")
-	}
+	expect.Equal(t, "API servers are told to ask", false, w.observed.Admission != nil)
 }
 
 // TestWritesNeedNoConverter: no write at the storage version waits for a converter,
@@ -210,14 +200,10 @@ func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 				w.observed.Now = w.observed.Now.Add(10 * time.Second)
 				w.carryOut(w.plan())
 				for _, webhook := range w.observed.Admission.Webhooks {
-					if !bytes.Equal(webhook.ClientConfig.CABundle, trusted()) {
-						t.Fatalf("%s trusts something else than the CustomResourceDefinition", webhook.Name)
-					}
+					expect.Equal(t, webhook.Name+" trusts what the CustomResourceDefinition does", trusted(), webhook.ClientConfig.CABundle)
 				}
 			}
-			if bytes.Equal(before, trusted()) {
-				t.Error("nothing else is trusted than before")
-			}
+			expect.Equal(t, "the same is trusted as before", false, bytes.Equal(before, trusted()))
 		})
 	}
 }
@@ -234,12 +220,8 @@ func TestMigrationWaitsForAdmission(t *testing.T) {
 	w.observed.Admission = nil
 	decided := w.plan()
 	w.carryOut(decided)
-	if !ptr.Deref(suspended(), false) {
-		t.Error("it goes on while API servers refuse nothing")
-	}
+	expect.Equal(t, "it stops while API servers refuse nothing", true, ptr.Deref(suspended(), false))
 	expectCondition(t, decided.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonAdmissionDrifted, "another client deleted")
 	w.converge()
-	if ptr.Deref(suspended(), false) {
-		t.Error("it does not go on")
-	}
+	expect.Equal(t, "it still stops", false, ptr.Deref(suspended(), false))
 }

@@ -219,9 +219,7 @@ func TestLeftovers(t *testing.T) {
 			w.left = []string{names.IssuedSecret(crontabs)}
 			c.change(w)
 			w.converge()
-			if w.observed.Authority == nil {
-				t.Error("the authority went before API servers could have followed")
-			}
+			expect.Equal(t, "the authority is there until API servers can have followed", true, w.observed.Authority != nil)
 			w.settleAPIServers()
 			w.settleAPIServers()
 			var left []string

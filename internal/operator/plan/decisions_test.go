@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
@@ -178,8 +179,6 @@ func TestBlockedDeletion(t *testing.T) {
 			continue
 		}
 		w.observed.Policy.DeletionTimestamp = nil
-		if stays := readiness(w.plan().Status.Conditions); !slices.Equal(stays, readiness(decided)) {
-			t.Errorf("%s: readiness is %q, and that of a policy that stays is %q", name, readiness(decided), stays)
-		}
+		expect.Equal(t, name+": readiness, as that of a policy that stays", readiness(decided), readiness(w.plan().Status.Conditions))
 	}
 }

@@ -62,12 +62,8 @@ func TestDriftIsRepaired(t *testing.T) {
 			write(w)
 			w.converge()
 			expect.Equal(t, "after the repair", before.Spec.Conversion, w.observed.CRD.Spec.Conversion)
-			if got, want := w.observed.CRD.Generation, before.Generation+2; got != want {
-				t.Errorf("generation %d, want %d: one foreign write and one of ours", got, want)
-			}
-			if w.observed.Policy.Status.MigrationEvidence == nil {
-				t.Error("the evidence is lost: objects would be migrated again")
-			}
+			expect.Equal(t, "generation after a foreign write and one of ours", before.Generation+2, w.observed.CRD.Generation)
+			expect.Equal(t, "the evidence is lost: objects would be migrated again", false, w.observed.Policy.Status.MigrationEvidence == nil)
 		})
 	}
 }
@@ -173,9 +169,7 @@ func TestTakenOver(t *testing.T) {
 	w.write("kubectl-edit", right)
 	w.converge()
 	expect.Equal(t, "spec.conversion belongs to", names.ManagedBy, w.owners["strategy"])
-	if left := kinds(w.plan().Steps); left != nil {
-		t.Errorf("steps are left: %v", left)
-	}
+	expect.Equal(t, "steps left", nil, kinds(w.plan().Steps))
 }
 
 func driftRepaired(w *world) {
@@ -238,9 +232,7 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			w.converge()
 			w.settleAPIServers()
 			named := path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path)
-			if plans[named] != want {
-				t.Errorf("the CustomResourceDefinition names the %s plan, want the %s one", plans[named], want)
-			}
+			expect.Equal(t, "plan that the CustomResourceDefinition names", want, plans[named])
 			if carried := w.observed.Pods[0].Revisions; !slices.Contains(carried, named) {
 				t.Errorf("pods carry %v, and the CustomResourceDefinition names %s", carried, named)
 			}
@@ -354,9 +346,7 @@ func (w *world) writeXRD(manager string, conversion *apiextensionsv1.CustomResou
 		}
 	}
 	text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	operation := metav1.ManagedFieldsOperationUpdate
 	if manager == names.ManagedBy {
 		operation = metav1.ManagedFieldsOperationApply

@@ -63,9 +63,7 @@ func TestARestartIsNoNews(t *testing.T) {
 			w.observed.Requested, w.observed.Cleared, w.observed.Resampled = nil, nil, nil
 			w.events.Reset()
 			w.converge()
-			if told := w.events.String(); told != "" {
-				t.Errorf("it says again:\n%s", told)
-			}
+			expect.Equal(t, "said again", "", w.events.String())
 		})
 	}
 }
@@ -188,7 +186,5 @@ func TestOnlyProgress(t *testing.T) {
 	for name, c := range cases {
 		expect.Equal(t, name, c.want, plan.OnlyProgress(sampling(), c.after))
 	}
-	if plan.OnlyProgress(v1alpha1.ConversionPolicyStatus{}, sampling()) {
-		t.Error("a policy without a status waits for it")
-	}
+	expect.Equal(t, "a policy without a status waits for it", false, plan.OnlyProgress(v1alpha1.ConversionPolicyStatus{}, sampling()))
 }

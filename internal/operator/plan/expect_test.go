@@ -19,7 +19,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,9 +62,7 @@ func checkStatus(t *testing.T, policy *v1alpha1.ConversionPolicy, is v1alpha1.Co
 	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.ReadyCondition):
 		want = status.CurrentStatus
 	}
-	if result.Status != want {
-		t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
-	}
+	expect.Equal(t, "kstatus, which says "+result.Message, want, result.Status)
 }
 
 // checkConditions holds every condition of a status to what users are promised.
@@ -131,10 +128,7 @@ func (w *world) expectSameInAnyOrder(decided plan.Plan) {
 		*mixed.CRD = *w.observed.CRD // steps carry it unchanged
 	}
 	before, after := w.asText(decided), w.asText(again)
-	if before != after {
-		w.t.Errorf("the same was observed in another order, and something else was decided (-before +after):\n%s",
-			cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")))
-	}
+	expect.Equal(w.t, "decisions on the same, observed in another order", strings.Split(before, "\n"), strings.Split(after, "\n"))
 }
 
 // asText is a plan with its steps and their types, a line for each.
@@ -147,9 +141,7 @@ func (w *world) asText(decided plan.Plan) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	for _, line := range lines {
-		if err := encoder.Encode(line); err != nil {
-			w.t.Fatal(err)
-		}
+		expect.NoError(w.t, encoder.Encode(line))
 	}
 	return text.String()
 }

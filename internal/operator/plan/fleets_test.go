@@ -175,9 +175,7 @@ func TestRoomForTwo(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{names.Shard("blue", 0), names.Shard("blue", 1)}; !slices.Equal(shards, want) {
-		t.Errorf("they are stored in %v, want %v", shards, want)
-	}
+	expect.Equal(t, "shards they are stored in", []string{names.Shard("blue", 0), names.Shard("blue", 1)}, shards)
 }
 
 // TestDriftDuringAMove: another client drops the conversion while a policy cannot move to the place
@@ -218,13 +216,9 @@ func TestDriftDuringAMove(t *testing.T) {
 			w.converge()
 			before, bundle := w.named(), w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
 			w.drop("kubectl-replace")
-			if got := namedBy(w.plan()); !slices.Equal(got, []string{before}) {
-				t.Fatalf("the CustomResourceDefinition is to name %v, want %s", got, before)
-			}
+			expect.Equal(t, "what the CustomResourceDefinition is to name", []string{before}, namedBy(w.plan()))
 			w.converge()
-			if after := w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle; !bytes.Equal(bundle, after) {
-				t.Error("it has another caBundle than before")
-			}
+			expect.Equal(t, "caBundle", bundle, w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle)
 		})
 	}
 }
@@ -274,13 +268,9 @@ func TestBundleOfFleet(t *testing.T) {
 			if !c.want {
 				return
 			}
-			if !bytes.Equal(after.Spec.Conversion.Webhook.ClientConfig.CABundle, there.certificate.Data[observed.CAKey]) {
-				t.Error("it does not trust the authorities of the fleet")
-			}
+			expect.Equal(t, "authorities trusted", there.certificate.Data[observed.CAKey], after.Spec.Conversion.Webhook.ClientConfig.CABundle)
 			after.Spec.Conversion.Webhook.ClientConfig.CABundle = before.Spec.Conversion.Webhook.ClientConfig.CABundle
-			if got, want := called(after.Spec.Conversion.Webhook.ClientConfig), called(before.Spec.Conversion.Webhook.ClientConfig); got != want {
-				t.Errorf("it calls %s, before %s", got, want)
-			}
+			expect.Equal(t, "what it calls", called(before.Spec.Conversion.Webhook.ClientConfig), called(after.Spec.Conversion.Webhook.ClientConfig))
 		})
 	}
 }
@@ -318,9 +308,7 @@ func TestOwnCertificateDuringAMove(t *testing.T) {
 		w.pass(24 * time.Hour)
 		w.carryOut(w.plan())
 	}
-	if bytes.Equal(before, certificate().Data[corev1.TLSCertKey]) {
-		t.Fatal("the certificate was not renewed")
-	}
+	expect.Equal(t, "the certificate is still the former one", false, bytes.Equal(before, certificate().Data[corev1.TLSCertKey]))
 	trusted, err := pki.ParseBundle(w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle)
 	expect.NoError(t, err)
 	if err := pki.CheckLeaf(observed.KeyPair(certificate()), trusted, names.ServerName(crontabs, w.observed.Settings.Namespace), w.observed.Now); err != nil {
@@ -333,9 +321,7 @@ func TestAbandonedInAFleet(t *testing.T) {
 	w := inFleet(t)
 	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
 	w.delete()
-	if got := kinds(w.plan().Steps); !slices.Equal(got, []string{"RemoveFinalizer"}) {
-		t.Errorf("steps are %v, want RemoveFinalizer and no other", got)
-	}
+	expect.Equal(t, "steps", []string{"RemoveFinalizer"}, kinds(w.plan().Steps))
 	for name, authority := range map[string]bool{"": false, "a former authority is left": true} {
 		if authority {
 			w.observed.Authority = w.theirs("former")
@@ -363,9 +349,7 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 				t.Fatalf("the CustomResourceDefinition names %q, and the fleet has %v:\n%s", w.named(), w.storedRulesets("default"), w.story())
 			}
 			w.settleAPIServers()
-			if stored := w.storedRulesets("default"); len(stored) > 0 {
-				t.Errorf("the fleet still has %v", stored)
-			}
+			expect.Equal(t, "what the fleet still has", []string{}, w.storedRulesets("default"))
 			w.observed.Policy.Spec.Converter = rules
 			w.observed.Policy.Generation++
 			w.converge()
@@ -374,9 +358,7 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 				t.Errorf("the CustomResourceDefinition names %q:\n%s", w.named(), w.story())
 			}
 			for _, stored := range w.observed.Revisions {
-				if fleetOf(stored) == "" {
-					t.Errorf("%s is left", stored.Hash)
-				}
+				expect.Equal(t, stored.Hash+" is left", false, fleetOf(stored) == "")
 			}
 		})
 	}

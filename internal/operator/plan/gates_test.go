@@ -204,9 +204,7 @@ func TestNothingElseIsSaidOfGatesBehind(t *testing.T) {
 	conditions := w.plan().Status.Conditions
 	stopped := slices.Index(v1alpha1.Gates, v1alpha1.CertificatesReadyCondition)
 	for _, gate := range v1alpha1.Gates[stopped+1:] {
-		if condition := apimeta.FindStatusCondition(conditions, gate); condition.Reason != v1alpha1.ReasonNotEvaluated {
-			t.Errorf("%s is %s %s, want NotEvaluated", gate, condition.Status, condition.Reason)
-		}
+		expect.Equal(t, "reason of "+gate, v1alpha1.ReasonNotEvaluated, apimeta.FindStatusCondition(conditions, gate).Reason)
 	}
 }
 
@@ -216,9 +214,8 @@ func TestRenewalIsRemembered(t *testing.T) {
 	w := active(t)
 	leaf, err := pki.ParseCertificate(w.observed.Certificate.Data[corev1.TLSCertKey])
 	expect.NoError(t, err)
-	if got, want := w.plan().RecheckAfter, min(time.Hour, pki.RenewalTime(leaf, certificates.DefaultDuration, 0).Sub(w.observed.Now)); got != want {
-		t.Errorf("looks again after %s, want %s", got, want)
-	}
+	want := min(time.Hour, pki.RenewalTime(leaf, certificates.DefaultDuration, 0).Sub(w.observed.Now))
+	expect.Equal(t, "looks again after", want, w.plan().RecheckAfter)
 }
 
 // renewalDue is a world whose certificate is due.

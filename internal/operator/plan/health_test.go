@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/health"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestFailuresAreWrittenSeldom: with something that fails all the time, the status
@@ -210,17 +211,11 @@ func (w *world) expectOversized(names ...string) {
 		for _, row := range known.Examples {
 			got = append(got, strings.TrimPrefix(row.Object, "default/"))
 		}
-		if int(known.Objects) != len(names) {
-			w.t.Errorf("%d objects are known, want %v", known.Objects, names)
-		}
+		expect.Equal(w.t, "objects known", len(names), int(known.Objects))
 	}
-	if strings.Join(got, " ") != strings.Join(names, " ") {
-		w.t.Errorf("known are %v, want %v", got, names)
-	}
+	expect.Equal(w.t, "known", strings.Join(names, " "), strings.Join(got, " "))
 	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.OversizedObjectsCondition)
-	if (condition != nil) != (len(names) > 0) {
-		w.t.Errorf("the condition is %v", condition)
-	}
+	expect.Equal(w.t, "there is a condition", len(names) > 0, condition != nil)
 	if condition != nil && !strings.Contains(condition.Message, "object default/"+names[0]+" does not fit at v1beta1: .spec.blob, which only v1 has, needs 400000 of the") {
 		w.t.Errorf("it says %s", condition.Message)
 	}
@@ -242,9 +237,7 @@ func TestOversizedObjects(t *testing.T) {
 	w.observed.Pods[0].Oversized = []v1alpha1.OversizedObject{w.huge("told")}
 	w.carryOut(w.plan())
 	w.observed.Pods[0].Oversized = w.observed.Pods[1].Oversized
-	if w.snapshot() != rest {
-		t.Error("what was seen again is written again")
-	}
+	expect.Equal(t, "state after what was seen again", rest, w.snapshot())
 
 	// Another manager, and pods that were started since, know what the status has.
 	w.observed.Samples, w.observed.Pods[0].Oversized, w.observed.Pods[1].Oversized = nil, nil, nil
@@ -273,9 +266,7 @@ func TestOversizedObjects(t *testing.T) {
 		}
 	}
 	w.expectOversized("told")
-	if checked := w.observed.Policy.Status.OversizedObjects.CheckedTime; checked == nil {
-		t.Error("status.oversizedObjects.checkedTime is missing")
-	}
+	expect.Equal(t, "status.oversizedObjects.checkedTime is missing", false, w.observed.Policy.Status.OversizedObjects.CheckedTime == nil)
 
 	w.observed.Resampled, w.observed.Policy.Spec.Verification.ResampleInterval = nil, &metav1.Duration{}
 	w.later(23 * time.Hour)

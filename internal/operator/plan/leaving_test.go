@@ -20,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // paired subtrees are two versions that differ in nothing.
@@ -213,9 +214,8 @@ func TestOrphans(t *testing.T) {
 			w.observed.Runs, w.observed.Rights = nil, false
 			c.change(w)
 			decided, needed := w.orphan(w.observed.Now.Add(-c.age))
-			if got := kinds(decided.Steps); needed != c.needed || !slices.Equal(got, c.want) {
-				t.Errorf("needed: %t, steps %v; want %t and %v", needed, got, c.needed, c.want)
-			}
+			expect.Equal(t, "needed", c.needed, needed)
+			expect.Equal(t, "steps", c.want, kinds(decided.Steps))
 			if waits := !c.needed && c.want == nil; waits && decided.RecheckAfter <= 0 {
 				t.Error("no one looks again")
 			}

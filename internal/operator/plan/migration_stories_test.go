@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	rbacv1apply "k8s.io/client-go/applyconfigurations/rbac/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/rights"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // migrating activates everything in silence, and starts a migration.
@@ -194,17 +194,13 @@ func TestGrantsHaveCommands(t *testing.T) {
 		"kubectl create clusterrole " + name + "-read --verb=get,list --resource=crontabs.example.com" + bind("-read"),
 		"kubectl create clusterrole " + name + "-clear --verb=list,patch --resource=crontabs.example.com" + bind("-clear"),
 	}
-	if diff := cmp.Diff(want, []string{migrate.Commands("system"), read.Commands("system"), clearing.Commands("system")}); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "commands", want, []string{migrate.Commands("system"), read.Commands("system"), clearing.Commands("system")})
 	for _, c := range []struct {
 		grant rights.Grant
 		steps []step.Step
 	}{{read, rights.ToRead(state)}, {clearing, rights.ToClear(state)}} {
 		want := []rbacv1apply.PolicyRuleApplyConfiguration{{APIGroups: []string{"example.com"}, Resources: c.grant.Resources, Verbs: c.grant.Verbs}}
-		if diff := cmp.Diff(want, applied[rbacv1apply.ClusterRoleApplyConfiguration](t, c.steps).Rules); diff != "" {
-			t.Errorf("rights of %s (-want +got):\n%s", c.grant.Account, diff)
-		}
+		expect.Equal(t, "rights of "+c.grant.Account, want, applied[rbacv1apply.ClusterRoleApplyConfiguration](t, c.steps).Rules)
 	}
 }
 

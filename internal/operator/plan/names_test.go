@@ -35,25 +35,16 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s and %s have the same name %s", policy, other, child)
 		}
 		seen[child] = policy
-		if fleet := names.FleetOf(child); fleet != "" {
-			t.Errorf("the objects of policy %s look as those of the fleet %s", policy, fleet)
-		}
-		if errs := validation.IsDNS1035Label(child); errs != nil {
-			t.Errorf("%s cannot name a Service: %v", child, errs)
-		}
+		expect.Equal(t, "fleet whose objects those of policy "+policy+" look as", "", names.FleetOf(child))
+		expect.Equal(t, child+" as the name of a Service", nil, validation.IsDNS1035Label(child))
 		for _, name := range []string{names.Run(policy, "0a1b2c3d"), names.Rulesets(policy)} {
-			if errs := validation.IsDNS1123Subdomain(name); errs != nil {
-				t.Errorf("%s: %v", name, errs)
-			}
+			expect.Equal(t, name, nil, validation.IsDNS1123Subdomain(name))
 		}
 		for _, account := range []string{names.MigrationRights(policy), names.ReadRights(policy), names.CleanRights(policy)} {
-			if !names.HasRights(account) || names.HasRights(child) {
-				t.Errorf("whether %s or %s may have rights is wrong", account, child)
-			}
+			expect.Equal(t, account+" may have rights", true, names.HasRights(account))
+			expect.Equal(t, child+" may have rights", false, names.HasRights(child))
 		}
-		if errs := validation.IsValidLabelValue(names.Run(policy, "0a1b2c3d")); errs != nil {
-			t.Errorf("a Job's name becomes a label of its pods: %v", errs)
-		}
+		expect.Equal(t, "a Job's name, which becomes a label of its pods", nil, validation.IsValidLabelValue(names.Run(policy, "0a1b2c3d")))
 	}
 }
 
@@ -78,9 +69,7 @@ func TestRunID(t *testing.T) {
 		ids[id] = name
 	}
 	again := base
-	if names.RunID(&again, "v1", "") != names.RunID(&base, "v1", "") {
-		t.Error("the same pins make another run")
-	}
+	expect.Equal(t, "run of the same pins", names.RunID(&base, "v1", ""), names.RunID(&again, "v1", ""))
 }
 
 var (

@@ -64,9 +64,7 @@ func TestImageIdentity(t *testing.T) {
 		},
 	}
 	for name, change := range others {
-		if identity(change) == plain {
-			t.Errorf("another %s makes no other converter", name)
-		}
+		expect.Equal(t, "another "+name+" makes no other converter", false, identity(change) == plain)
 	}
 	same := map[string]func(*v1alpha1.ConversionPolicySpec){
 		"replicas": func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload.Replicas = new(int32(5)) },
@@ -76,9 +74,7 @@ func TestImageIdentity(t *testing.T) {
 		},
 	}
 	for name, change := range same {
-		if identity(change) != plain {
-			t.Errorf("another %s makes another converter", name)
-		}
+		expect.Equal(t, "converter with another "+name, plain, identity(change))
 	}
 }
 
@@ -138,9 +134,7 @@ func TestMigrationWithoutConversion(t *testing.T) {
 		t.Errorf("the run is stopped: %v", steps)
 	}
 	w.write("helm", theirs(t))
-	if steps := kinds(w.plan().Steps); !slices.Contains(steps, "DeleteRun") {
-		t.Errorf("the run goes on while a client converts: %v", steps)
-	}
+	expect.Equal(t, "the run is stopped while a client converts", true, slices.Contains(kinds(w.plan().Steps), "DeleteRun"))
 }
 
 // TestAdoptionIsNoDrift: a webhook that the policy names, and another client set up,

@@ -85,9 +85,7 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 	w.converge()
 	last := len(w.observed.Pods) - 1
 	w.observed.Pods[last].Proof = &observed.Proof{}
-	if got := kinds(w.plan().Steps); slices.Contains(got, "EvictPod") {
-		t.Errorf("steps are %v", got)
-	}
+	expect.Equal(t, "it evicts a pod", false, slices.Contains(kinds(w.plan().Steps), "EvictPod"))
 }
 
 // aPodGoesWrong, in the midst of a migration.
@@ -121,9 +119,7 @@ func (w *world) crowd() {
 	}
 	w.observed.Others = observed.OtherNodes{Exist: true, Usable: true}
 	first := w.plan()
-	if slices.Contains(kinds(first.Steps), "EvictPod") {
-		w.t.Error("it evicts a pod at once")
-	}
+	expect.Equal(w.t, "it evicts a pod at once", false, slices.Contains(kinds(first.Steps), "EvictPod"))
 	w.observed.Policy.Status = first.Status
 	w.pass(6 * time.Minute)
 }
@@ -233,17 +229,13 @@ func TestALostPlanStaysInMemory(t *testing.T) {
 	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, names.Rulesets(crontabs)) {
 		t.Errorf("WebhookAvailable is %s: %s; want RulesetLost and the name of the ConfigMap", condition.Reason, condition.Message)
 	}
-	if !slices.Equal(w.observed.Pods[0].Revisions, []string{before}) {
-		t.Errorf("pods carry %v, want what is lost otherwise", w.observed.Pods[0].Revisions)
-	}
+	expect.Equal(t, "plans that pods carry, which are lost otherwise", []string{before}, w.observed.Pods[0].Revisions)
 
 	for i := range w.observed.Pods {
 		w.observed.Pods[i].Ready = false
 	}
 	w.converge()
-	if want := []string{w.wanted}; !slices.Equal(w.observed.Pods[0].Revisions, want) {
-		t.Errorf("pods carry %v once no one has the lost plan, want the wanted one", w.observed.Pods[0].Revisions)
-	}
+	expect.Equal(t, "plans that pods carry once no one has the lost one", []string{w.wanted}, w.observed.Pods[0].Revisions)
 	if !apimeta.IsStatusConditionTrue(w.observed.Policy.Status.Conditions, v1alpha1.ReadyCondition) {
 		t.Errorf("it never becomes ready:\n%s", w.story())
 	}

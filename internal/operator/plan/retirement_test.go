@@ -41,9 +41,7 @@ func TestRequestsAreRemembered(t *testing.T) {
 		before := w.observed.Policy.Status.Retirement[0].LastRequested
 		w.later(2 * time.Hour)
 		after := w.observed.Policy.Status.Retirement[0].LastRequested
-		if asked := !after.Equal(before); asked != c.asked {
-			t.Errorf("%s: last requested %v, before %v", c.what, after, before)
-		}
+		expect.Equal(t, c.what+": asked", c.asked, !after.Equal(before))
 		if after != nil && !after.Time.Equal(after.Truncate(time.Hour)) {
 			t.Errorf("%s: %v is not to the hour", c.what, after)
 		}
@@ -68,21 +66,13 @@ func TestCountsAreNotTooOld(t *testing.T) {
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	begin := w.observed.Now
 	promoted(w)
-	if w.countsSince.Before(begin) {
-		t.Errorf("the first counts may be of %s, which is before the policy", w.countsSince)
-	}
+	expect.Equal(t, "the first counts may be of a time before the policy", false, w.countsSince.Before(begin))
 	w.later(2 * time.Hour)
-	if !w.countsSince.IsZero() {
-		t.Errorf("counts in between are to be of %s or later", w.countsSince)
-	}
+	expect.Equal(t, "counts in between are to be of this time or later", time.Time{}, w.countsSince)
 	deprecated := w.observed.Policy.Status.Retirement[0].DeprecatedTime
 	w.later(week)
-	if want := deprecated.Add(week); !w.countsSince.Equal(want) {
-		t.Errorf("the last counts may be of %s, want %s", w.countsSince, want)
-	}
-	if w.observed.CRD.Spec.Versions[0].Served {
-		t.Error("v1beta1 is served after a week in which no client asked")
-	}
+	expect.Equal(t, "the last counts may be of", deprecated.Add(week), w.countsSince)
+	expect.Equal(t, "v1beta1 is served after a week in which no client asked", false, w.observed.CRD.Spec.Versions[0].Served)
 }
 
 // TestClearAgain: an update may bring entries of a version back into managedFields while the version
@@ -121,9 +111,7 @@ func TestClearAgain(t *testing.T) {
 				}
 				w.carryOut(decided)
 			}
-			if !slices.Equal(steps, test.want) {
-				t.Errorf("steps are %v, want %v", steps, test.want)
-			}
+			expect.Equal(t, "steps", test.want, steps)
 		})
 	}
 }
@@ -167,9 +155,7 @@ func dependentsBlockServing(w *world) {
 	w.later(2 * time.Hour)
 	w.tellBlocks()
 	w.tellCondition(v1alpha1.VersionsRetiredCondition)
-	if !crds.Serves(w.observed.CRD, "v1beta1") {
-		w.t.Error("v1beta1 is not served, although other objects name it")
-	}
+	expect.Equal(w.t, "v1beta1, which other objects name, is served", true, crds.Serves(w.observed.CRD, "v1beta1"))
 	w.say("Nothing names it.")
 	w.searched = observed.BackgroundCheck{}
 	w.later(time.Hour)
@@ -253,9 +239,7 @@ func dependentsBeforeLosses(w *world) {
 	w.searched = webhook(1)
 	w.later(week)
 	w.tellBlocks()
-	if w.held.Objects == 0 {
-		w.t.Error("notes are gone")
-	}
+	expect.Equal(w.t, "notes are gone", false, w.held.Objects == 0)
 	w.say("The webhook is corrected.")
 	w.searched = observed.BackgroundCheck{}
 	w.later(time.Hour)
@@ -277,13 +261,9 @@ func TestSearchAgain(t *testing.T) {
 		}
 		return versions
 	}
-	if got := searches(); got != nil {
-		t.Fatalf("%v are searched again at once", got)
-	}
+	expect.Equal(t, "versions searched again at once", nil, searches())
 	w.observed.Now = w.observed.Now.Add(10 * time.Minute)
-	if got := searches(); !slices.Equal(got, []string{"v1beta1"}) {
-		t.Errorf("%v are searched, want v1beta1", got)
-	}
+	expect.Equal(t, "versions searched", []string{"v1beta1"}, searches())
 	w.observed.Searched.Dependents = map[string]observed.Dependents{"v1alpha1": {Count: 1, Names: []string{"ConfigMap a/a (OwnerReference)"}}}
 	w.observed.Searched.Ended = w.observed.Now
 	w.converge()
@@ -302,8 +282,6 @@ func TestOldSearch(t *testing.T) {
 	for age, removes := range map[time.Duration]bool{10*time.Minute - 1: true, 10 * time.Minute: false} {
 		w.observed.Now = w.observed.Searched.Ended.Add(age)
 		decided := plan.Make(w.observed)
-		if got := decided.Status.VersionsEdit != nil; got != removes {
-			t.Errorf("a result of %s: removed %t, want %t", age, got, removes)
-		}
+		expect.Equal(t, "removed by a result of "+age.String(), removes, decided.Status.VersionsEdit != nil)
 	}
 }

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // rollout is a world in which nothing is seen at once: an API server goes by any
@@ -213,9 +215,7 @@ func TestRotation(t *testing.T) {
 				r.lag, r.broken = how.lag, c.broken
 				c.change(r)
 				r.run(how.steps)
-				if r.writes != c.writes {
-					t.Errorf("caBundle was written %d times, want %d; states %v", r.writes, c.writes, r.states)
-				}
+				expect.Equal(t, fmt.Sprintf("writes of caBundle; states %v", r.states), c.writes, r.writes)
 				r.broken = false
 				r.meet(step.AddFinalizer{})
 				r.rest()
@@ -251,21 +251,16 @@ func useSecret(r *rollout) {
 func (r *rollout) rest() {
 	r.t.Helper()
 	trusted, err := pki.ParseBundle(r.written())
-	if err != nil || len(trusted) != 1 {
-		r.t.Errorf("%d authorities are trusted at the end, want 1: %v", len(trusted), err)
-	}
+	expect.NoError(r.t, err)
+	expect.Equal(r.t, "authorities trusted at the end", 1, len(trusted))
 	for pod, leaf := range r.leaves {
 		if err := pki.CheckLeaf(leaf, trusted, r.name, r.observed.Now); err != nil {
 			r.t.Errorf("%s is refused at the end: %v", pod, err)
 		}
 	}
-	if rotation := r.observed.Policy.Status.Rotation; rotation.State != v1alpha1.RotationIdle {
-		r.t.Errorf("the rotation ends as %s, want Serving", rotation.State)
-	}
+	expect.Equal(r.t, "state of the rotation at the end", v1alpha1.RotationIdle, r.observed.Policy.Status.Rotation.State)
 	r.probe()
-	if left := kinds(plan.Make(r.observed).Steps); left != nil {
-		r.t.Errorf("steps are left: %v", left)
-	}
+	expect.Equal(r.t, "steps left", nil, kinds(plan.Make(r.observed).Steps))
 }
 
 // another is how a source comes to something by another authority, and how often the
@@ -332,9 +327,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 				r.lag = 8
 				c.change(r)
 				r.run(1)
-				if r.writes != c.writes {
-					t.Errorf("caBundle was written %d times, want %d; states %v", r.writes, c.writes, r.states)
-				}
+				expect.Equal(t, fmt.Sprintf("writes of caBundle; states %v", r.states), c.writes, r.writes)
 				r.rest()
 			})
 		}
@@ -354,9 +347,8 @@ func TestAConverterThatKeepsItsCertificate(t *testing.T) {
 			r.lag = 1000
 			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
 			r.run(100)
-			if got := r.states[len(r.states)-1]; got != v1alpha1.RotationVerifying || r.writes != 1 {
-				t.Errorf("the rotation is %s after %d writes, want Verifying after 1", got, r.writes)
-			}
+			expect.Equal(t, "state of the rotation", v1alpha1.RotationVerifying, r.states[len(r.states)-1])
+			expect.Equal(t, "writes of caBundle", 1, r.writes)
 			r.lag = 0
 			r.observed.Now = r.observed.Now.Add(time.Minute)
 			r.run(100)

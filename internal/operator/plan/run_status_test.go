@@ -4,12 +4,12 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,9 +62,7 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	expect.Equal(t, "five seconds later progress", "710/1000", w.look(3*time.Second).Status.Migration.Progress)
 
 	before := w.observed.Policy.Status
-	if diff := cmp.Diff(before, w.look(time.Minute).Status); diff != "" {
-		t.Errorf("nothing changed but the time, and the status did (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "status, while nothing changed but the time", before, w.look(time.Minute).Status)
 	progress.State = contract.StateVerifying
 	w.record(progress)
 	w.look(0)
@@ -106,9 +104,8 @@ func TestStatesHaveSteps(t *testing.T) {
 		w := running(t)
 		record := contract.Record{State: state}
 		w.record(record)
-		if s := w.look(time.Minute).Status.Migration.Step; (s == "") != (state == contract.StateAborted) {
-			t.Errorf("a run in state %s is at step %q", state, s)
-		}
+		at := w.look(time.Minute).Status.Migration.Step
+		expect.Equal(t, fmt.Sprintf("a run in state %s, at step %q, is at none", state, at), state == contract.StateAborted, at == "")
 	}
 }
 
@@ -271,9 +268,7 @@ func specOf(t *testing.T, run observed.Run) contract.Spec {
 	t.Helper()
 	args := run.Job.Spec.Template.Spec.Containers[0].Args
 	spec, err := contract.ParseSpec(strings.TrimPrefix(args[len(args)-1], "--spec="))
-	if err != nil {
-		t.Fatalf("arguments are %q: %v", args, err)
-	}
+	expect.NoError(t, err)
 	return spec
 }
 
@@ -315,12 +310,10 @@ func TestRunThatNobodyAskedFor(t *testing.T) {
 	if want := (step.DeleteRun{Name: stray.Job.Name}); !slices.Contains(decided.Steps, step.Step(want)) || last.ID == stray.ID {
 		t.Errorf("the steps are %v; expected %v", decided.Steps, want)
 	}
-	if slices.Contains(decided.Steps, step.Step(step.DeleteRun{Name: names.Run(crontabs, last.ID)})) {
-		t.Error("the last run is deleted")
-	}
-	if is := decided.Status.Migration; is.Run != last.ID || is.State != v1alpha1.MigrationSucceeded {
-		t.Errorf("the status tells of run %s, %s; expected %s, Succeeded", is.Run, is.State, last.ID)
-	}
+	ends := step.Step(step.DeleteRun{Name: names.Run(crontabs, last.ID)})
+	expect.Equal(t, "the last run is deleted", false, slices.Contains(decided.Steps, ends))
+	expect.Equal(t, "run of the status", last.ID, decided.Status.Migration.Run)
+	expect.Equal(t, "its state", v1alpha1.MigrationSucceeded, decided.Status.Migration.State)
 }
 
 // TestRetries: after a run in which objects failed, the next one is told so and may
@@ -350,9 +343,8 @@ func TestRetries(t *testing.T) {
 			second.Record = &contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 3, Rewritten: 3}}
 			w.observed.Runs[len(w.observed.Runs)-1] = second
 			w.converge()
-			if len(w.observed.Runs) != 1 || w.observed.Policy.Status.Migration.State != v1alpha1.MigrationSucceeded {
-				t.Errorf("in the end %d runs are left, and the latest is %s", len(w.observed.Runs), w.observed.Policy.Status.Migration.State)
-			}
+			expect.Equal(t, "runs left in the end", 1, len(w.observed.Runs))
+			expect.Equal(t, "state of the latest", v1alpha1.MigrationSucceeded, w.observed.Policy.Status.Migration.State)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -121,16 +120,10 @@ func TestResourcesAreDocumented(t *testing.T) {
 			row, _, _ = strings.Cut(row, "\n")
 			cells := strings.Split(row, " | ")
 			want := []string{fmt.Sprintf(" %s, %s", has.Requests.Cpu(), has.Requests.Memory()), has.Limits.Memory().String()}
-			if diff := cmp.Diff(want, cells[:min(2, len(cells))]); diff != "" {
-				t.Errorf("requests and limit (-installed +documented):\n%s", diff)
-			}
-			if len(has.Limits) != 1 || len(has.Requests) != 2 {
-				t.Errorf("it has %v and %v, and the table speaks of CPU and memory requested, and memory limited", has.Requests, has.Limits)
-			}
+			expect.Equal(t, "requests and limit, installed and documented", want, cells[:min(2, len(cells))])
+			expect.Equal(t, "what is limited (memory) and requested (CPU and memory)", [2]int{1, 2}, [2]int{len(has.Limits), len(has.Requests)})
 			measured := seen.FindAllStringSubmatch(row, -1)
-			if len(measured) == 0 {
-				t.Error("nothing was measured")
-			}
+			expect.Equal(t, "something was measured", true, len(measured) > 0)
 			for _, number := range measured {
 				if most := resource.MustParse(number[1] + "Mi"); most.Cmp(*has.Limits.Memory()) >= 0 {
 					t.Errorf("%s was seen, and the limit is %s", number[0], has.Limits.Memory())
@@ -146,9 +139,7 @@ func defaultResources(t *testing.T) corev1.ResourceRequirements {
 	defaults := workload.Default(nil).Resources
 	says := fmt.Sprintf("requests of %s and %s and a limit of %s", defaults.Requests.Cpu(), defaults.Requests.Memory(), defaults.Limits.Memory())
 	field := installed(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["workload"].Properties["resources"]
-	if !strings.Contains(strings.Join(strings.Fields(field.Description), " "), says) {
-		t.Errorf("workload.resources does not have %q: %s", says, field.Description)
-	}
+	expect.Contains(t, "the description of workload.resources", strings.Join(strings.Fields(field.Description), " "), says)
 	return corev1.ResourceRequirements{Requests: defaults.Requests, Limits: defaults.Limits}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 const week = 168 * time.Hour
@@ -337,9 +338,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if written != 3 {
-		t.Errorf("spec.versions was written %d times, want once and two repairs", written)
-	}
+	expect.Equal(t, "writes of spec.versions: one and two repairs", 3, written)
 	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, `"their-operator"`)
 	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, "align resourcegraphdefinitions.kro.run/app with this policy")
 }
@@ -356,12 +355,8 @@ func TestReportLeavesUnservedWhatItsAuthorDid(t *testing.T) {
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.converge()
 	w.completes(1000)
-	if w.observed.CRD.Generation == promoted {
-		t.Fatal("the policy did not promote v1")
-	}
+	expect.Equal(t, "the policy promoted v1", true, w.observed.CRD.Generation != promoted)
 	w.retire("v1beta1", v1alpha1.RetirementReport)
 	w.converge()
-	if old := w.observed.CRD.Spec.Versions[0]; old.Served {
-		t.Errorf("%s is served again, which its author had ended", old.Name)
-	}
+	expect.Equal(t, "the version is served, which its author had ended", false, w.observed.CRD.Spec.Versions[0].Served)
 }

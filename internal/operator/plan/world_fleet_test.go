@@ -25,6 +25,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // fleet is a ConverterFleet. Its pods and the rulesets of the policy in its shards are in the
@@ -141,9 +142,7 @@ func (w *world) ofFleets() (pods []observed.Pod, revisions []observed.StoredRevi
 // storeInFleet changes shards as the controller does.
 func (w *world) storeInFleet(s step.StoreRulesets) {
 	w.t.Helper()
-	if s.Owner != names.Child(crontabs) {
-		w.t.Errorf("the rulesets have the owner %s", s.Owner)
-	}
+	expect.Equal(w.t, "owner of the rulesets", names.Child(crontabs), s.Owner)
 	state := &w.observed
 	for _, remove := range s.Remove {
 		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool {
@@ -296,9 +295,7 @@ func (w *world) expectAnswers() {
 		if ready == 0 {
 			w.t.Errorf("API servers may request %s, and no pod there is ready", requested)
 		}
-		if !slices.Contains(w.storedRulesets(fleet), requested) {
-			w.t.Errorf("API servers may request %s, and it is not stored", requested)
-		}
+		expect.Equal(w.t, "what API servers may request is stored: "+requested, true, slices.Contains(w.storedRulesets(fleet), requested))
 	}
 }
 
@@ -360,18 +357,14 @@ func (w *world) expectWebhooks() {
 	}
 	seen := map[string]bool{}
 	for _, webhook := range w.observed.Admission.Webhooks {
-		if seen[webhook.Name] {
-			w.t.Errorf("two webhooks have the name %s", webhook.Name)
-		}
+		expect.Equal(w.t, "two webhooks have the name "+webhook.Name, false, seen[webhook.Name])
 		seen[webhook.Name] = true
 		service := webhook.ClientConfig.Service
 		fleet := names.FleetOf(service.Name)
 		if called := revision(path.Base(*service.Path), fleet); !strings.HasPrefix(webhook.Name, called+".") {
 			w.t.Errorf("webhook %s calls %s", webhook.Name, called)
 		}
-		if !bytes.Equal(webhook.ClientConfig.CABundle, w.authorities(fleet)) {
-			w.t.Errorf("webhook %s does not trust the authorities of fleet %q", webhook.Name, fleet)
-		}
+		expect.Equal(w.t, "authorities that webhook "+webhook.Name+" trusts", w.authorities(fleet), webhook.ClientConfig.CABundle)
 	}
 }
 

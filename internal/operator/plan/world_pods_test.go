@@ -32,6 +32,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // called says where API servers call a converter: by its plan, where it is one of ours.
@@ -54,9 +55,7 @@ func called(client *apiextensionsv1.WebhookClientConfig) string {
 func (w *world) startImage(identity string, deployment *appsv1apply.DeploymentApplyConfiguration) {
 	w.t.Helper()
 	var endpoint observed.ImageEndpoint
-	if err := json.Unmarshal([]byte(deployment.Annotations[names.EndpointAnnotation]), &endpoint); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, json.Unmarshal([]byte(deployment.Annotations[names.EndpointAnnotation]), &endpoint))
 	stored := observed.StoredRevision{Hash: identity, Readable: true, Image: &endpoint}
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(there observed.StoredRevision) bool { return there.Hash == identity })
 	w.observed.Revisions = append(w.observed.Revisions, stored)
@@ -240,9 +239,7 @@ func (w *world) certify(s step.Step) {
 
 func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	return pair
 }
 

@@ -235,9 +235,7 @@ func (w *world) snapshot() string {
 	state := w.observed
 	state.Now = time.Time{}
 	text, err := json.Marshal(state)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	return string(text)
 }
 
@@ -389,9 +387,7 @@ func (w *world) do(s step.Step) {
 			}
 		}
 	case step.DeleteRights:
-		if s.KeepClusterRole != (w.observed.Granted != nil) {
-			w.t.Fatalf("it does not keep to what is its own: %+v", s)
-		}
+		expect.Equal(w.t, "it keeps to what is its own: the ClusterRole stays", w.observed.Granted != nil, s.KeepClusterRole)
 		*w.rights(s.Name) = false
 	case step.DeleteDeployment:
 		w.deleteDeployment(s.Name)
@@ -455,13 +451,9 @@ func (w *world) inquire(last *observed.BackgroundCheck, subject string, answer o
 func (w *world) created(object runtime.ApplyConfiguration) {
 	w.t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	job := &batchv1.Job{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, job); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, job))
 	id := job.Labels[names.RunLabel]
 	for i := range w.observed.Runs {
 		if w.observed.Runs[i].ID == id {

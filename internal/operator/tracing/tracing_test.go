@@ -6,12 +6,12 @@ package tracing
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,9 +39,7 @@ func TestDisabledTracing(t *testing.T) {
 	traces, err := Start(t.Context(), Options{Service: "test"})
 	expect.NoError(t, err)
 	defer traces.Stop(t.Context())
-	if after := runtime.NumGoroutine(); after != before {
-		t.Errorf("there are %d goroutines, there were %d", after, before)
-	}
+	expect.Equal(t, "goroutines", before, runtime.NumGoroutine())
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		_ = traces.Trace(ctx, "trace", nothing)
@@ -49,9 +47,7 @@ func TestDisabledTracing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("it allocates %v times", n)
 	}
-	if traces.Transport(http.DefaultTransport) != http.DefaultTransport {
-		t.Error("requests go another way")
-	}
+	expect.Equal(t, "requests go the same way", true, traces.Transport(http.DefaultTransport) == http.DefaultTransport)
 }
 
 func TestTrace(t *testing.T) {
@@ -80,16 +76,12 @@ func TestTrace(t *testing.T) {
 	}
 	expect.Equal(t, "spans", want, told(got))
 	for _, span := range got[:2] {
-		if span.Parent.SpanID() != root.SpanContext.SpanID() {
-			t.Errorf("%s has another parent", span.Name)
-		}
+		expect.Equal(t, "parent of "+span.Name, root.SpanContext.SpanID(), span.Parent.SpanID())
 	}
 	if len(got[1].Events) != 1 || got[1].Events[0].Name != "exception" {
 		t.Errorf("the error was recorded as %v", got[1].Events)
 	}
-	if id := root.SpanContext.TraceID().String(); !strings.Contains(log.String(), `"traceID"="`+id+`"`) {
-		t.Errorf("the log lacks the trace %s: %s", id, log.String())
-	}
+	expect.Contains(t, "the log", log.String(), `"traceID"="`+root.SpanContext.TraceID().String()+`"`)
 }
 
 func told(spans tracetest.SpanStubs) []string {
@@ -167,9 +159,8 @@ func TestEndpoint(t *testing.T) {
 
 func TestBadEndpoints(t *testing.T) {
 	for _, endpoint := range []string{"collector:4317", "grpc://collector:4317", "http://", ":"} {
-		if _, err := Start(t.Context(), Options{Endpoint: endpoint}); err == nil || !strings.Contains(err.Error(), "it must be a URL like http://") {
-			t.Errorf("%s: error is %v", endpoint, err)
-		}
+		_, err := Start(t.Context(), Options{Endpoint: endpoint})
+		expect.Contains(t, endpoint+": error", fmt.Sprint(err), "it must be a URL like http://")
 	}
 }
 
@@ -214,7 +205,5 @@ func TestStop(t *testing.T) {
 			names = append(names, span.GetName())
 		}
 	}
-	if !slices.Equal(names, []string{"migrate"}) {
-		t.Errorf("spans %v", names)
-	}
+	expect.Equal(t, "spans", []string{"migrate"}, names)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -92,9 +91,8 @@ func TestReportDoesNotGrow(t *testing.T) {
 		c.Check(t.Context(), crontab("v1beta1", fmt.Sprint("o", i), fmt.Sprintf(`},"field%d":1,"note":"n"`, i)))
 	}
 	report := c.Report("f")
-	if len(report.Findings) != maxFindings || report.MoreFindings != maxPreserved+50-maxFindings {
-		t.Errorf("%d findings and %d more", len(report.Findings), report.MoreFindings)
-	}
+	expect.Equal(t, "findings", maxFindings, len(report.Findings))
+	expect.Equal(t, "more findings", maxPreserved+50-maxFindings, report.MoreFindings)
 	want := []PreservedField{{From: "v1beta1", To: "v1", Path: ".note", Objects: maxPreserved + 50, MaxBytes: 3}}
 	expect.Equal(t, "kept", want, report.PreservedFields)
 	for i := range maxPreserved + 50 {
@@ -106,9 +104,8 @@ func TestReportDoesNotGrow(t *testing.T) {
 func TestNoRules(t *testing.T) {
 	c := checkerOf(t, &v1alpha1.ConversionPolicy{Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}}, &apiextensionsv1.CustomResourceDefinition{})
 	want := []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}
-	if diff := cmp.Diff(want, c.Report("").Errors); diff != "" || c.Valid() {
-		t.Errorf("errors (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "errors", want, c.Report("").Errors)
+	expect.Equal(t, "valid", false, c.Valid())
 }
 
 func TestPreservedParts(t *testing.T) {
@@ -119,9 +116,8 @@ func TestPreservedParts(t *testing.T) {
 	of := preserved.Resource{Name: "ts.example.com", Versions: []string{"v1", "v2", "v3"}}
 	parts, size := preservedParts(tree, of, of.Versions)
 	want := []preservedPart{{`.spec["a/b"]`, 1}, {".spec.l[*].w", 2}, {".spec.m[*]", 2}, {".spec.no", 4}}
-	if diff := cmp.Diff(want, parts); diff != "" || size != 188 {
-		t.Errorf("parts (-want +got), %d bytes:\n%s", size, diff)
-	}
+	expect.Equal(t, "parts", want, parts)
+	expect.Equal(t, "size", 188, size)
 }
 
 func TestOnlyDropped(t *testing.T) {
@@ -150,9 +146,7 @@ func TestOnlyDropped(t *testing.T) {
 			after, err := preserved.Decode([]byte(test.after))
 			expect.NoError(t, err)
 			expect.Equal(t, "only dropped", test.want, onlyDropped(before, after, drops))
-			if onlyDropped(before, after, nil) {
-				t.Error("without a drop rule, nothing is dropped")
-			}
+			expect.Equal(t, "dropped without a drop rule", false, onlyDropped(before, after, nil))
 		})
 	}
 }

@@ -105,9 +105,8 @@ func TestEntriesLost(t *testing.T) {
 			}
 			slices.Sort(got)
 			expect.Equal(t, "lost", test.want, got)
-			if (checker.Loss() != nil) != (test.want != nil) || (report.Outcome == Failed) != (test.want != nil) {
-				t.Errorf("loss is %+v, outcome %s", checker.Loss(), report.Outcome)
-			}
+			expect.Equal(t, "there is a loss", test.want != nil, checker.Loss() != nil)
+			expect.Equal(t, "it has failed", test.want != nil, report.Outcome == Failed)
 		})
 	}
 }

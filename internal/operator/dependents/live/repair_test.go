@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,9 +167,8 @@ func TestNotChecked(t *testing.T) {
 	configMaps := resource{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ConfigMap", true}
 	expect.NoError(t, s.scan(t.Context(), []resource{configMaps, secrets}))
 	want := []dependents.NotChecked{{What: "configmaps", Why: "configmaps is forbidden: not you"}}
-	if diff := cmp.Diff(want, s.report.NotChecked); diff != "" || len(s.report.Dependents) != 1 {
-		t.Errorf("not checked (-want +got):\n%s; dependents: %v", diff, s.report.Dependents)
-	}
+	expect.Equal(t, "not checked", want, s.report.NotChecked)
+	expect.Equal(t, "dependents", 1, len(s.report.Dependents))
 }
 
 func definition() *apiextensionsv1.CustomResourceDefinition {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,12 +92,8 @@ func TestScalingReplacesNoPod(t *testing.T) {
 		one := deployment(t, fleet.Make(state)).Spec
 		state.Scaled = 2
 		two := deployment(t, fleet.Make(state)).Spec
-		if *one.Replicas != 1 || *two.Replicas != 2 {
-			t.Errorf("it has %d and %d replicas", *one.Replicas, *two.Replicas)
-		}
-		if diff := cmp.Diff(one.Template, two.Template); diff != "" {
-			t.Errorf("with hostNetwork %t, scaling replaces all pods (-one +two):\n%s", hostNetwork, diff)
-		}
+		expect.Equal(t, "replicas", [2]int32{1, 2}, [2]int32{*one.Replicas, *two.Replicas})
+		expect.Equal(t, fmt.Sprintf("template, which scaling is to keep, with hostNetwork %t", hostNetwork), one.Template, two.Template)
 	}
 }
 
@@ -182,13 +177,9 @@ func (w *world) checkStatus(is v1alpha1.ConverterFleetStatus) {
 	object := w.fleet.DeepCopy()
 	object.Status = is
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	result, err := status.Compute(&unstructured.Unstructured{Object: content})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	want := status.InProgressStatus
 	switch {
 	case !object.DeletionTimestamp.IsZero():
@@ -198,9 +189,7 @@ func (w *world) checkStatus(is v1alpha1.ConverterFleetStatus) {
 	case apimeta.IsStatusConditionTrue(is.Conditions, v1alpha1.ReadyCondition):
 		want = status.CurrentStatus
 	}
-	if result.Status != want {
-		w.t.Errorf("kstatus reads %s, want %s: %s", result.Status, want, result.Message)
-	}
+	expect.Equal(w.t, "kstatus, which says "+result.Message, want, result.Status)
 }
 
 // TestNumbers: what autoscalers and users read.
@@ -214,9 +203,7 @@ func TestNumbers(t *testing.T) {
 	if is.Replicas != 3 || is.ReadyReplicas != 2 || is.Policies != 2 || is.ObservedGeneration != 4 || is.Certificate == nil || is.Rotation == nil {
 		t.Errorf("status is %+v", is)
 	}
-	if want := "app.kubernetes.io/component=converter,app.kubernetes.io/instance=converter-fleet-blue"; is.Selector != want {
-		t.Errorf("the selector is %s, want %s", is.Selector, want)
-	}
+	expect.Equal(t, "selector", "app.kubernetes.io/component=converter,app.kubernetes.io/instance=converter-fleet-blue", is.Selector)
 }
 
 func (w *world) delete() { w.fleet.DeletionTimestamp = &metav1.Time{Time: w.now} }
@@ -239,9 +226,8 @@ func TestPodsOnOneNode(t *testing.T) {
 	}
 	for _, want := range []bool{false, false, true} {
 		decided := fleet.Make(w.observe())
-		if evicts := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.EvictPod); return is }); evicts != want {
-			t.Errorf("%s after it started, it evicts a pod: %v", w.now.Sub(w.pods[0].Created), evicts)
-		}
+		evicts := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.EvictPod); return is })
+		expect.Equal(t, fmt.Sprintf("%s after it started, it evicts a pod", w.now.Sub(w.pods[0].Created)), want, evicts)
 		w.fleet.Status = decided.Status
 		w.pass(3 * time.Minute)
 	}
@@ -279,8 +265,6 @@ func TestEvents(t *testing.T) {
 			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
 		}, []string{"Warning WebhookAvailable InvalidPatch"}},
 	} {
-		if diff := cmp.Diff(c.want, after(c.change)); diff != "" {
-			t.Errorf("%s: events (-want +got):\n%s", c.name, diff)
-		}
+		expect.Equal(t, c.name+": events", c.want, after(c.change))
 	}
 }

@@ -35,9 +35,7 @@ func serving(t *testing.T, policies ...string) *world {
 	}
 	w.rest()
 	for _, p := range w.policies {
-		if !p.converts() {
-			t.Fatalf("%s does not convert", p.name)
-		}
+		expect.Equal(t, p.name+" converts", true, p.converts())
 	}
 	w.states = nil
 	return w
@@ -73,24 +71,20 @@ func TestRotation(t *testing.T) {
 		w.reconcile(p)
 		w.write(p)
 		w.reconcile(p)
-		if p.trusts() != 2 {
-			t.Fatalf("%s trusts %d authorities", p.name, p.trusts())
-		}
+		expect.Equal(t, "authorities that "+p.name+" trusts", 2, p.trusts())
 	}
 	w.look()
 	w.pass(w.settings.PropagationDelay - time.Second)
-	if w.look(); !w.servedBy(before) {
-		t.Fatal("the next authority is served before the propagation delay is over")
-	}
+	w.look()
+	expect.Equal(t, "the next authority is served before the propagation delay is over", false, !w.servedBy(before))
 	w.pass(2 * time.Second)
-	if w.look(); w.servedBy(before) {
-		t.Fatal("the next authority is not served after the propagation delay")
-	}
+	w.look()
+	expect.Equal(t, "the next authority is served after the propagation delay", true, !w.servedBy(before))
 	w.meet()
 	for i := range w.pods {
-		if w.look(); bytes.Count(w.certificate.Data[observed.CAKey], []byte("BEGIN")) != 2 {
-			t.Fatalf("the previous authority is removed when %d of 3 pods have proven the next", i)
-		}
+		w.look()
+		trusted := bytes.Count(w.certificate.Data[observed.CAKey], []byte("BEGIN"))
+		expect.Equal(t, fmt.Sprintf("authorities when %d of 3 pods have proven the next", i), 2, trusted)
 		w.load(w.pods[i])
 		w.meet()
 	}
@@ -103,9 +97,7 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	want := []v1alpha1.RotationState{v1alpha1.RotationAddingCA, v1alpha1.RotationPropagating, v1alpha1.RotationVerifying, v1alpha1.RotationRemovingCA, v1alpha1.RotationIdle}
-	if got := w.states[max(0, len(w.states)-len(want)):]; !slices.Equal(got, want) {
-		t.Errorf("the states were %v, want %v", w.states, want)
-	}
+	expect.Equal(t, "last states", want, w.states[max(0, len(w.states)-len(want)):])
 }
 
 // TestOnePolicyHoldsUpARotation: while the CustomResourceDefinition of one policy does not trust the
@@ -158,23 +150,17 @@ func TestOnePolicyHoldsUpARotation(t *testing.T) {
 					}
 				}
 				play()
-				if got := rotates && w.servedBy(before); got != (rotates && c.blocks) {
-					t.Fatalf("the rotation is held up: %t, want %t; states %v", got, c.blocks, w.states)
-				}
+				expect.Equal(t, fmt.Sprintf("the rotation is held up; states %v", w.states), rotates && c.blocks, rotates && w.servedBy(before))
 				w.pass(700 * time.Hour)
 				play()
-				if bytes.Equal(issued, w.served()) {
-					t.Error("the certificate is not renewed")
-				}
+				expect.Equal(t, "the certificate is still the former one", false, bytes.Equal(issued, w.served()))
 				w.orphaned = false
 				if !b.suspended || len(b.bundles) > 0 && !w.foreign(b) {
 					b.suspended = false
 					w.rest()
 					w.pass(w.settings.PropagationDelay)
 					w.rest()
-					if rotates && w.servedBy(before) {
-						t.Errorf("the rotation does not go on; states %v", w.states)
-					}
+					expect.Equal(t, fmt.Sprintf("the rotation does not go on; states %v", w.states), false, rotates && w.servedBy(before))
 				}
 			})
 		}
@@ -418,9 +404,7 @@ func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 	if writes < 2 || writes > 10 {
 		t.Errorf("%d certificates were issued", writes)
 	}
-	if !w.isComplete() {
-		t.Errorf("the rotation is not complete: %s", w.fleet.Status.Rotation.State)
-	}
+	expect.Equal(t, "the rotation is complete", true, w.isComplete())
 	b.suspended = false
 	w.play()
 	w.meetBy(b)

@@ -24,6 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // world is a fleet with its policies. Nothing is seen at once: an API server goes by any caBundle of
@@ -262,9 +263,7 @@ func (w *world) do(s step.Step) {
 
 func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	expect.NoError(w.t, err)
 	return pair
 }
 

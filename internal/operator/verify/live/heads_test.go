@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,9 +30,8 @@ func TestHeads(t *testing.T) {
 		got = append(got, head.String()+" "+head.Writes[0].APIVersion)
 		return head.Name != "b"
 	})
-	if diff := cmp.Diff([]string{"n/a example.com/v1", "n/b example.com/v1"}, got); err != nil || diff != "" {
-		t.Errorf("heads (-want +got):\n%s, error %v", diff, err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "heads", []string{"n/a example.com/v1", "n/b example.com/v1"}, got)
 	broken, _ := server(t, nil)
 	if err := broken.Heads(t.Context(), cronTabs, func(Head) bool { return true }); err == nil {
 		t.Error("no error for a missing list")
@@ -83,9 +81,7 @@ func TestBetween(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, "between", test.want, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return true }))
-			if test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }) {
-				t.Error("a write that was not selected counts")
-			}
+			expect.Equal(t, "without a selected write", false, test.head.Between(day(3).Time, day(5).Time, func(Write) bool { return false }))
 		})
 	}
 }

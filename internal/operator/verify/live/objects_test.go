@@ -106,9 +106,7 @@ func TestObjects(t *testing.T) {
 			if text := fmt.Sprint(err); err != nil && text != test.err || err == nil && test.err != "" {
 				t.Errorf("error is %v, want %q", err, test.err)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("objects (-want +got):\n%s; requested: %v", diff, *requested)
-			}
+			expect.Equal(t, fmt.Sprintf("objects; requested: %v", *requested), test.want, got)
 			expect.Equal(t, "progress", test.progress, progress)
 		})
 	}

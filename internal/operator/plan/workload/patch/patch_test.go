@@ -75,9 +75,8 @@ func TestApply(t *testing.T) {
 			got := objects
 			for _, patch := range read[[]v1alpha1.Patch](t, c.patches) {
 				var err error
-				if got, err = Apply(got, patch); err != nil {
-					t.Fatal(err)
-				}
+				got, err = Apply(got, patch)
+				expect.NoError(t, err)
 			}
 			expect.Equal(t, "objects", normalized(t, want), normalized(t, got))
 			expect.Equal(t, "what came in was changed", read[[]map[string]any](t, objectsYAML), objects)
