@@ -86,9 +86,7 @@ func (f *follower) serves(when string, hashes ...string) {
 	f.t.Helper()
 	f.rulesets.update(f.handler)
 	slices.Sort(hashes)
-	if got := f.handler.served.Load().hashes; !slices.Equal(got, hashes) {
-		f.t.Errorf("%s: serves %v, want %v", when, got, hashes)
-	}
+	expect.Equal(f.t, when+", it serves", hashes, f.handler.served.Load().hashes)
 }
 
 const crontabs = "crontabs.example.com"

@@ -113,9 +113,7 @@ func TestFailuresOfKinds(t *testing.T) {
 	}
 	for crd, want := range map[string]int{jobs: 1, "jobs.example.net": maxFailures, "": maxFailures + 1, "others.example.com": 0} {
 		got := handler.readFailures(crd)
-		if len(got.Failures) != want || len(got.Oversized) != want {
-			t.Errorf("%q: %d failures, %d oversized objects, want %d", crd, len(got.Failures), len(got.Oversized), want)
-		}
+		expect.Equal(t, "failures and oversized objects of "+crd, []int{want, want}, []int{len(got.Failures), len(got.Oversized)})
 		if crd != "" && slices.ContainsFunc(got.Failures, func(f Failure) bool { return f.CRD != crd }) {
 			t.Errorf("%q: failures of another kind: %+v", crd, got.Failures)
 		}

@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -90,9 +91,7 @@ func TestBadFiles(t *testing.T) {
 					if ExitCode(err) != want || !strings.Contains(said, file) || strings.Contains(said, `"level"`) {
 						t.Errorf("%v: exit code %d: %s", args, ExitCode(err), said)
 					}
-					if after, err := os.ReadFile(file); err != nil || string(after) != text {
-						t.Errorf("%v: the file is %q, %v", args, after, err)
-					}
+					expect.Equal(t, fmt.Sprintf("the file after %v", args), text, readFile(t, file))
 				}
 			})
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // start runs the program as a shell or kubectl does, under a name.
@@ -20,9 +22,7 @@ func start(t *testing.T, args ...string) string {
 	command := NewCommand(args)
 	command.SetOut(&out)
 	command.SetErr(&out)
-	if err := command.Execute(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out.String())
-	}
+	expect.NoError(t, command.Execute())
 	return out.String()
 }
 
@@ -33,12 +33,7 @@ func TestProgramNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			help := start(t, name, "audit", "--help")
-			if want := "\nUsage:\n  " + want + " audit [CUSTOMRESOURCEDEFINITION...] [flags]\n"; !strings.Contains(help, want) {
-				t.Errorf("usage is not %q:\n%s", want, help)
-			}
-			if want := "\nExamples:\n  " + want + " audit\n"; !strings.Contains(help, want) {
-				t.Errorf("example is not %q:\n%s", want, help)
-			}
+			expect.Contains(t, "the help", help, "\nUsage:\n  "+want+" audit [CUSTOMRESOURCEDEFINITION...] [flags]\n", "\nExamples:\n  "+want+" audit\n")
 		})
 	}
 }

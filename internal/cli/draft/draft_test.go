@@ -181,9 +181,7 @@ func TestRefuted(t *testing.T) {
 		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageName": "alpha"}}`),
 		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageRef": "beta"}}`),
 	}}})
-	if len(draft.Rules) > 0 {
-		t.Errorf("the draft is %+v", draft)
-	}
+	expect.Equal(t, "rules", "[]", fmt.Sprint(textsOf(draft)))
 }
 
 // TestConverters: a converter that is not to be relied on is noticed.
@@ -277,9 +275,7 @@ func TestHostile(t *testing.T) {
 	expect.NoError(t, make2(t, Input{CRD: hostile}).WriteText(&out))
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(out.String()), policy))
-	if rules := policy.Spec.Converter.Declarative.Spokes[0].Rules; len(rules) > 0 {
-		t.Errorf("the policy has the rules %+v", rules)
-	}
+	expect.Equal(t, "rules of the policy", 0, len(policy.Spec.Converter.Declarative.Spokes[0].Rules))
 }
 
 // large returns two versions with n leaves each, of which most have other names in the other.
@@ -322,8 +318,6 @@ func TestRepeats(t *testing.T) {
 		if first == "" {
 			first = out.String()
 		}
-		if diff := cmp.Diff(first, out.String()); diff != "" {
-			t.Fatalf("the draft differs:\n%s", diff)
-		}
+		expect.Equal(t, "the draft, made again", first, out.String())
 	}
 }
