@@ -75,9 +75,7 @@ func TestKindsHaveTheirOwnGroupAndMetrics(t *testing.T) {
 		`requests_total{crd="crontabs.example.com",failure_type="invalid_review",result="failure"} 1`,
 		`requests_total{crd="",failure_type="unknown_ruleset",result="failure"} 1`,
 	} {
-		if !slices.Contains(got, want) {
-			t.Errorf("no %s in %s", want, strings.Join(got, "\n"))
-		}
+		expect.Equal(t, "there is "+want+" in "+strings.Join(got, "\n"), true, slices.Contains(got, want))
 	}
 }
 
@@ -92,9 +90,7 @@ func TestEndOfAKind(t *testing.T) {
 	}
 	handler.serve([]Ruleset{stays}, nil)
 	metrics := scrape(t, handler)
-	if strings.Contains(metrics, jobs) {
-		t.Error("series of the kind remain")
-	}
+	expect.Equal(t, "series of the kind remain", false, strings.Contains(metrics, jobs))
 	expect.Contains(t, "the metrics", metrics, `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].CRD != "jobs.example.net" {
 		t.Errorf("failures: %+v", got)

@@ -108,7 +108,7 @@ func TestRun(t *testing.T) {
 		"resources/pods/v1-preferredversion/namespaces/a/one.json v1 pod",
 	}
 	expect.Equal(t, "entries", want, unpack(t, out.Bytes()))
-	expect.Equal(t, "converted, current, others, problems", "1 1 5 []", fmt.Sprint(result.Converted, result.Current, result.Others, result.Problems))
+	expect.Equal(t, "counts and problems", "1 1 5 []", fmt.Sprint(result.Converted, result.Current, result.Others, result.Problems))
 
 	// A second run changes nothing.
 	var again bytes.Buffer

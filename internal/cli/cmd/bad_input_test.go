@@ -47,9 +47,7 @@ func fileCommands(t *testing.T) map[string][][]string {
 		"verify":     {with("-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}},
 	}
 	for _, name := range withFlag("filename") {
-		if commands[name] == nil {
-			t.Errorf("%s reads files, and is not in this test", name)
-		}
+		expect.Equal(t, name+" reads files, and is in this test", true, commands[name] != nil)
 	}
 	return commands
 }

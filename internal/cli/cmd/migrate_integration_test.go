@@ -222,7 +222,8 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	}
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	second := e.results(t, 0, args...).Results[0]
-	expect.Equal(t, "the second run", fmt.Sprint(first.Results[0].Run, standalone.Complete, r.Objects), fmt.Sprint(second.Run, second.State, second.Total))
+	want := fmt.Sprint(first.Results[0].Run, standalone.Complete, r.Objects)
+	expect.Equal(t, "the second run", want, fmt.Sprint(second.Run, second.State, second.Total))
 	wantMigrated(t, r)
 }
 
@@ -428,9 +429,7 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 	for _, each := range report.LeftOut {
 		left[each.Resource] = true
 	}
-	if !left["events"] || !left["leases.coordination.k8s.io"] {
-		t.Errorf("left out: %v", report.LeftOut)
-	}
+	expect.Equal(t, "events and leases are left out", []bool{true, true}, []bool{left["events"], left["leases.coordination.k8s.io"]})
 	migrated := map[string]standalone.Result{}
 	for _, result := range report.Results {
 		migrated[result.Resource] = result
@@ -439,9 +438,8 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 		expect.Equal(t, name, standalone.Complete, migrated[name].State)
 	}
 	for i := range secrets {
-		if name := fmt.Sprintf("s-%d", i); !strings.HasPrefix(e.secret(t, name), encrypted) {
-			t.Errorf("secret %s is not encrypted", name)
-		}
+		name := fmt.Sprintf("s-%d", i)
+		expect.Equal(t, "secret "+name+" is encrypted", true, strings.HasPrefix(e.secret(t, name), encrypted))
 	}
 	// A resource without a CustomResourceDefinition by its name: nothing is left to do.
 	if again := e.results(t, 0, "secrets").Results[0]; again.State != standalone.Complete || again.Rewritten != 0 || again.Current < secrets || again.Pruned != nil {

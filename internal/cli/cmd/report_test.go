@@ -17,9 +17,8 @@ func TestReport(t *testing.T) {
 	stdout, stderr, err := run(append(args, "--timeless")...)
 	expect.NoError(t, err)
 	expect.Equal(t, "stderr", "", stderr)
-	if again, _, _ := run(append(args, "--timeless")...); again != stdout {
-		t.Error("the same input made another file")
-	}
+	again, _, _ := run(append(args, "--timeless")...)
+	expect.Equal(t, "another file of the same input", stdout, again)
 	timed, _, _ := run(args...)
 	expect.Contains(t, "the report", timed, "<p>Made <time ")
 }

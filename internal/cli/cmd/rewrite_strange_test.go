@@ -62,7 +62,8 @@ func TestRewriteTargetOfPatch(t *testing.T) {
 		runRewrite(t, "", "--to", "v1", "-f", folder)
 		text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		expect.NoError(t, err)
-		expect.Equal(t, "the kustomization, with a patch of "+test.field, strings.Replace(kustomization, "v1beta1", test.version, 1), string(text))
+		want := strings.Replace(kustomization, "v1beta1", test.version, 1)
+		expect.Equal(t, "the kustomization, with a patch of "+test.field, want, string(text))
 		if _, _, code := runRewrite(t, "", "--to", "v1", "-f", folder, "--check"); (code == 0) != (test.version == "v1") {
 			t.Errorf("with a patch of %s, a second time: exit code %d", test.field, code)
 		}

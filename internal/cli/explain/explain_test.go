@@ -169,8 +169,6 @@ func TestEveryKindOfRule(t *testing.T) {
 		if got := ruleOf(of).kind; got != want && want != "use" {
 			t.Errorf("a rule %s is called %s", want, got)
 		}
-		if !explained[want] {
-			t.Errorf("testdata/rules/policy.yaml has no rule %s", want)
-		}
+		expect.Equal(t, "testdata/rules/policy.yaml has a rule "+want, true, explained[want])
 	}
 }

@@ -154,9 +154,7 @@ func TestSuggestPolicy(t *testing.T) {
 	checked := Check(t.Context(), in)
 	expect.Equal(t, "problems, and the hub, of "+in.Policy, "[] v2", fmt.Sprintf("%+v %s", checked.Problems, checked.Hub))
 	in.CRD, in.Policy = strings.Replace(in.CRD, "  - name: v2", "  - name: v1", 1), ""
-	if suggested := Suggest(t.Context(), in); len(suggested.Problems) == 0 {
-		t.Error("both versions have the same name, and nothing is wrong")
-	}
+	expect.Equal(t, "nothing is wrong where both versions have the same name", false, len(Suggest(t.Context(), in).Problems) == 0)
 }
 
 // TestAccept inserts a rule into policies that users write in different ways. Each other line stays.
@@ -256,11 +254,8 @@ func TestComplete(t *testing.T) {
 	// The spoke's fields are no fields of the hub.
 	in := Sample()
 	in.Policy = rules + "        - move: {from: "
-	for _, option := range Complete(in, len(in.Policy)).Options {
-		if option.Label == ".spec.timeZone" {
-			t.Error("a field of the hub is offered for the spoke")
-		}
-	}
+	ofHub := func(option Option) bool { return option.Label == ".spec.timeZone" }
+	expect.Equal(t, "a field of the hub is offered for the spoke", false, slices.ContainsFunc(Complete(in, len(in.Policy)).Options, ofHub))
 }
 
 // FuzzComplete types anything, and asks at each place.
@@ -314,10 +309,8 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, answer, err)
 		}
 	}
-	if _, err := Answer(t.Context(), "steal", question); err == nil {
-		t.Error("an unknown question has an answer")
-	}
-	if _, err := Answer(t.Context(), QuestionCheck, []byte("{")); err == nil {
-		t.Error("half a question has an answer")
-	}
+	_, err = Answer(t.Context(), "steal", question)
+	expect.Equal(t, "an unknown question has an answer", false, err == nil)
+	_, err = Answer(t.Context(), QuestionCheck, []byte("{"))
+	expect.Equal(t, "half a question has an answer", false, err == nil)
 }
