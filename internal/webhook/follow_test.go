@@ -87,7 +87,7 @@ func (f *follower) serves(when string, hashes ...string) {
 	f.t.Helper()
 	f.rulesets.update(f.handler)
 	slices.Sort(hashes)
-	expect.Equal(f.t, when+", it serves", hashes, f.handler.served.Load().hashes)
+	expect.Equal(f.t, when+", it serves", fmt.Sprint(hashes), fmt.Sprint(f.handler.served.Load().hashes))
 }
 
 const crontabs = "crontabs.example.com"
