@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -63,9 +62,7 @@ func TestFailuresAreRecorded(t *testing.T) {
 			t.Errorf("it failed first at %s and last at %s", got[i].First, got[i].Last)
 		}
 	}
-	if diff := cmp.Diff(want, got, ignored); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, "failures", want, got, ignored)
 }
 
 // TestProbesAreNotRecorded checks that probes of the operator and calls that the client cancelled
@@ -176,9 +173,8 @@ func TestOversized(t *testing.T) {
 	}
 	got := log.listOversized()
 	want := Oversized{CRD: crontabs, Object: "default/0639", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b", ".c", ".d", ".e"}, Bytes: 400_000, Last: now}
-	if diff := cmp.Diff(want, got[len(got)-1]); diff != "" || len(got) != maxOversized {
-		t.Errorf("%d objects; the last (-want +got):\n%s", len(got), diff)
-	}
+	expect.Equal(t, "objects", maxOversized, len(got))
+	expect.Equal(t, "the last object", want, got[len(got)-1])
 	now = now.Add(oversizedTTL + time.Second)
 	log.addOversized("default/new", omitted)
 	if got := log.listOversized(); len(got) != 1 || got[0].Object != "default/new" {

@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -86,9 +87,7 @@ func (f *follower) serves(when string, hashes ...string) {
 	f.t.Helper()
 	f.rulesets.update(f.handler)
 	slices.Sort(hashes)
-	if got := f.handler.served.Load().hashes; !slices.Equal(got, hashes) {
-		f.t.Errorf("%s: serves %v, want %v", when, got, hashes)
-	}
+	expect.Equal(f.t, when+", it serves", fmt.Sprint(hashes), fmt.Sprint(f.handler.served.Load().hashes))
 }
 
 const crontabs = "crontabs.example.com"
@@ -159,9 +158,8 @@ func TestPanicWhileLoading(t *testing.T) {
 	f.update(map[string][]byte{conversion.StoredName("crontabs", good): stored, conversion.StoredName("jobs", bad): storedBad})
 	f.serves("with a ruleset that panics", good)
 	expect.Equal(t, "rulesets", `{"hashes":["`+good+`"],"failed":{"`+bad+`":"`+errPanicLoading.Error()+`"}}`, get(f.handler, RulesetsPath))
-	if metrics := counted(scrape(t, f.handler)); !slices.Contains(metrics, "rulesets_failed 1") {
-		t.Errorf("the failure is not counted: %v", metrics)
-	}
+	metrics := counted(scrape(t, f.handler))
+	expect.Equal(t, fmt.Sprintf("the failure is counted in %v", metrics), true, slices.Contains(metrics, "rulesets_failed 1"))
 	panics = false
 	f.now = f.now.Add(listEvery)
 	f.serves("without the panic", good, bad)

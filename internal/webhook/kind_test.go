@@ -75,9 +75,7 @@ func TestKindsHaveTheirOwnGroupAndMetrics(t *testing.T) {
 		`requests_total{crd="crontabs.example.com",failure_type="invalid_review",result="failure"} 1`,
 		`requests_total{crd="",failure_type="unknown_ruleset",result="failure"} 1`,
 	} {
-		if !slices.Contains(got, want) {
-			t.Errorf("no %s in %s", want, strings.Join(got, "\n"))
-		}
+		expect.Equal(t, "there is "+want+" in "+strings.Join(got, "\n"), true, slices.Contains(got, want))
 	}
 }
 
@@ -92,9 +90,7 @@ func TestEndOfAKind(t *testing.T) {
 	}
 	handler.serve([]Ruleset{stays}, nil)
 	metrics := scrape(t, handler)
-	if strings.Contains(metrics, jobs) {
-		t.Error("series of the kind remain")
-	}
+	expect.Equal(t, "series of the kind remain", false, strings.Contains(metrics, jobs))
 	expect.Contains(t, "the metrics", metrics, `conversion_failures_total{crd="jobs.example.net",failure_type="convert_error",from="other",to="other"} 1`)
 	if got := handler.readFailures("").Failures; len(got) != 1 || got[0].CRD != "jobs.example.net" {
 		t.Errorf("failures: %+v", got)
@@ -113,9 +109,7 @@ func TestFailuresOfKinds(t *testing.T) {
 	}
 	for crd, want := range map[string]int{jobs: 1, "jobs.example.net": maxFailures, "": maxFailures + 1, "others.example.com": 0} {
 		got := handler.readFailures(crd)
-		if len(got.Failures) != want || len(got.Oversized) != want {
-			t.Errorf("%q: %d failures, %d oversized objects, want %d", crd, len(got.Failures), len(got.Oversized), want)
-		}
+		expect.Equal(t, "failures and oversized objects of "+crd, []int{want, want}, []int{len(got.Failures), len(got.Oversized)})
 		if crd != "" && slices.ContainsFunc(got.Failures, func(f Failure) bool { return f.CRD != crd }) {
 			t.Errorf("%q: failures of another kind: %+v", crd, got.Failures)
 		}

@@ -5,13 +5,14 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -23,18 +24,14 @@ func TestLimiterStopsWaiting(t *testing.T) {
 		expect.NoError(t, err)
 		began := time.Now() // synctest advances this clock while all goroutines wait
 		held, err := l.acquire(t.Context(), &kind, 1)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error is %v", err)
-		}
+		expect.Equal(t, "error", context.DeadlineExceeded, err, cmpopts.EquateErrors())
 		expect.Equal(t, "waited", maxWait, time.Since(began))
 		expect.Equal(t, "held", 0, held)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err = l.acquire(ctx, &kind, 1)
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error is %v", err)
-		}
+		expect.Equal(t, "error", context.Canceled, err, cmpopts.EquateErrors())
 		expect.Equal(t, "waited until the client went away", maxWait+time.Second, time.Since(began))
 		expect.Equal(t, "used", 10, kind.used)
 	})

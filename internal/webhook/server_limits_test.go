@@ -90,9 +90,7 @@ func TestConnectionsWithoutCalls(t *testing.T) {
 			}
 			expect.Equal(t, "the "+use+" call", "200 OK", statusLine(reader))
 		}
-		if err := server.http.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, server.http.Close())
 	})
 }
 

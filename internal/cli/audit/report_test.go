@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
@@ -61,12 +59,8 @@ func TestColorsKeepColumns(t *testing.T) {
 		expect.NoError(t, sample(SeverityNote).WriteTable(out, table))
 	}
 	bare := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored.String(), "")
-	if bare == colored.String() {
-		t.Error("the table has no colors")
-	}
-	if diff := cmp.Diff(uncolored.String(), bare); diff != "" {
-		t.Errorf("table (-uncolored +colored):\n%s", diff)
-	}
+	expect.Equal(t, "the table has colors", true, bare != colored.String())
+	expect.Equal(t, "table without its colors", uncolored.String(), bare)
 }
 
 func TestNothingFound(t *testing.T) {
@@ -74,9 +68,8 @@ func TestNothingFound(t *testing.T) {
 	report := NewReport(1, nil, nil, SeverityNote)
 	expect.NoError(t, report.WriteTable(&table, Table{}))
 	expect.NoError(t, report.WriteSummary(&summary))
-	if table.Len() > 0 || summary.String() != "1 definition: 0 errors, 0 warnings, 0 notes\n" {
-		t.Errorf("table %q, summary %q", table.String(), summary.String())
-	}
+	expect.Equal(t, "table", "", table.String())
+	expect.Equal(t, "summary", "1 definition: 0 errors, 0 warnings, 0 notes\n", summary.String())
 }
 
 // TestManyNotChecked has more entries than a summary lists.

@@ -8,12 +8,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -58,9 +57,8 @@ func unpack(t *testing.T, text []byte) (found []string) {
 			return found
 		}
 		expect.NoError(t, err)
-		if header.Mode != 0o755 || !header.ModTime.Equal(time.Unix(1000, 0)) {
-			t.Errorf("%s has another mode or time: %v", header.Name, header)
-		}
+		expect.Equal(t, "mode of "+header.Name, 0o755, header.Mode)
+		expect.Equal(t, "time of "+header.Name, time.Unix(1000, 0), header.ModTime)
 		content, err := io.ReadAll(archive)
 		expect.NoError(t, err)
 		found = append(found, header.Name+" "+string(content))
@@ -110,17 +108,14 @@ func TestRun(t *testing.T) {
 		"resources/pods/v1-preferredversion/namespaces/a/one.json v1 pod",
 	}
 	expect.Equal(t, "entries", want, unpack(t, out.Bytes()))
-	if result.Converted != 1 || result.Current != 1 || result.Others != 5 || len(result.Problems) > 0 {
-		t.Errorf("result %+v", result)
-	}
+	expect.Equal(t, "counts and problems", "1 1 5 []", fmt.Sprint(result.Converted, result.Current, result.Others, result.Problems))
 
 	// A second run changes nothing.
 	var again bytes.Buffer
 	result, err = toV2().Run(&again, bytes.NewReader(out.Bytes()))
 	expect.NoError(t, err)
-	if diff := cmp.Diff(want, unpack(t, again.Bytes())); diff != "" || result.Converted != 0 || result.Current != 2 {
-		t.Errorf("result %+v, entries (-want +got):\n%s", result, diff)
-	}
+	expect.Equal(t, "entries", want, unpack(t, again.Bytes()))
+	expect.Equal(t, "converted and current", "0 2", fmt.Sprint(result.Converted, result.Current))
 }
 
 // TestRunProblems lists the objects that cannot be converted, and bounds the list.
@@ -131,9 +126,8 @@ func TestRunProblems(t *testing.T) {
 	}
 	result, err := toV2().Run(io.Discard, bytes.NewReader(pack(t, entries...)))
 	expect.NoError(t, err)
-	if len(result.Problems) != maxProblems || result.More != 3 || result.Problems[0].Error() != "resources/crontabs.example.com/cluster/a.json: no conversion" {
-		t.Errorf("result %+v", result)
-	}
+	expect.Equal(t, "problems, and more", []int{maxProblems, 3}, []int{len(result.Problems), result.More})
+	expect.Equal(t, "the first problem", "resources/crontabs.example.com/cluster/a.json: no conversion", result.Problems[0].Error())
 }
 
 func TestRunRefuses(t *testing.T) {
@@ -166,9 +160,7 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := toV2().Run(io.Discard, bytes.NewReader(test.in))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error is %v, want %q", err, test.want)
-			}
+			expect.Contains(t, "the error", fmt.Sprint(err), test.want)
 		})
 	}
 }

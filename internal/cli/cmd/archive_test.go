@@ -21,10 +21,8 @@ import (
 // archiveSample archives the policy of the sample.
 func archiveSample(t *testing.T) string {
 	t.Helper()
-	stdout, stderr, err := run("archive", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"))
-	if err != nil {
-		t.Fatal(stderr)
-	}
+	stdout, _, err := run("archive", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"))
+	expect.NoError(t, err)
 	return stdout
 }
 
@@ -34,18 +32,13 @@ func TestArchiveChanged(t *testing.T) {
 	file := write(t, "archive.yaml", strings.ReplaceAll(archiveSample(t), "{host}:{port}", "{host}/{port}"))
 	const object = `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"h/1"}`
 	stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1")
-	_, accept, found := strings.Cut(strings.TrimSpace(stderr), "accept them with ")
-	if ExitCode(err) != 2 || stdout != "" || !found || !strings.Contains(stderr, file+" was archived with the ruleset ") {
-		t.Fatalf("exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
-	}
+	_, accept, _ := strings.Cut(strings.TrimSpace(stderr), "accept them with ")
+	checkFailure(t, 2, stdout, stderr, err, file+" was archived with the ruleset ", "accept them with ")
 	stdout, stderr, err = runWith(object, "convert", "--policy", file, "--to=v1", accept)
-	if err != nil || !strings.Contains(stdout, `"host":"h"`) {
-		t.Errorf("%v: %s%s", err, stdout, stderr)
-	}
+	checkEnd(t, 0, err, stdout, `"host":"h"`)
 	file = write(t, "archive.yaml", regexp.MustCompile(archivedRuleset+`: \w+`).ReplaceAllLiteralString(archiveSample(t), archivedRuleset+`: ""`))
-	if stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1"); ExitCode(err) != 2 || stdout != "" || !strings.Contains(stderr, `archived with the ruleset ""`) {
-		t.Errorf("without a hash: exit code %d, stdout %q, stderr %q", ExitCode(err), stdout, stderr)
-	}
+	stdout, stderr, err = runWith(object, "convert", "--policy", file, "--to=v1")
+	checkFailure(t, 2, stdout, stderr, err, `archived with the ruleset ""`)
 }
 
 // backupOf returns a backup in the layout of Velero with one object of the sample, and one of another kind.
@@ -76,9 +69,8 @@ func TestConvertBackup(t *testing.T) {
 	for name, args := range map[string][]string{"stdin": nil, "a file": {"-f", write(t, "b.tar.gz", saved)}} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := runWith(saved, append([]string{"convert", "--policy", rules, "--to=v1"}, args...)...)
-			if err != nil || stderr != "crontabs.example.com: objects converted to v1: 1, at v1 before: 0; other files, unchanged: 2\n" {
-				t.Fatalf("%v, stderr %q", err, stderr)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, "stderr", "crontabs.example.com: objects converted to v1: 1, at v1 before: 0; other files, unchanged: 2\n", stderr)
 			const converted = `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"h","port":"1"}`
 			want := []string{
 				"metadata/version 1.1.0\n",
@@ -159,9 +151,7 @@ func TestConvertBackupFailures(t *testing.T) {
 				t.Setenv("TMPDIR", "/dev/null/nowhere")
 			}
 			stdout, stderr, err := runWith(test.stdin, append([]string{"convert", "--policy", rules, "--to=v1"}, test.args...)...)
-			if ExitCode(err) != test.code || stdout != "" || !strings.Contains(stderr, test.want) {
-				t.Errorf("exit code %d, want %d; stdout of %d bytes; stderr %q, want %q", ExitCode(err), test.code, len(stdout), stderr, test.want)
-			}
+			checkFailure(t, test.code, stdout, stderr, err, test.want)
 		})
 	}
 	checkNothingLeft(t)

@@ -26,14 +26,10 @@ func TestAuditColors(t *testing.T) {
 		root.SetOut(far)
 		root.SetErr(&bytes.Buffer{})
 		root.SetArgs([]string{"audit", "-f", file})
-		if err := root.Execute(); ExitCode(err) != 1 {
-			t.Fatal(err)
-		}
+		expect.Equal(t, "exit code", 1, ExitCode(root.Execute()))
 		expect.NoError(t, far.Close())
 		text := shown(t, near, "")
-		if got := strings.Contains(text, "\x1b["); got != want {
-			t.Errorf("NO_COLOR=%q: colors: %t, want %t:\n%s", noColor, got, want, text)
-		}
+		expect.Equal(t, fmt.Sprintf("colors with NO_COLOR=%q of\n%s", noColor, text), want, strings.Contains(text, "\x1b["))
 	}
 }
 

@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -46,9 +47,7 @@ func fileCommands(t *testing.T) map[string][][]string {
 		"verify":     {with("-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}},
 	}
 	for _, name := range withFlag("filename") {
-		if commands[name] == nil {
-			t.Errorf("%s reads files, and is not in this test", name)
-		}
+		expect.Equal(t, name+" reads files, and is in this test", true, commands[name] != nil)
 	}
 	return commands
 }
@@ -90,9 +89,7 @@ func TestBadFiles(t *testing.T) {
 					if ExitCode(err) != want || !strings.Contains(said, file) || strings.Contains(said, `"level"`) {
 						t.Errorf("%v: exit code %d: %s", args, ExitCode(err), said)
 					}
-					if after, err := os.ReadFile(file); err != nil || string(after) != text {
-						t.Errorf("%v: the file is %q, %v", args, after, err)
-					}
+					expect.Equal(t, fmt.Sprintf("the file after %v", args), text, readFile(t, file))
 				}
 			})
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/findings"
@@ -75,7 +74,5 @@ func TestFoundByDependents(t *testing.T) {
 			t.Errorf("finding %+v", finding)
 		}
 	}
-	if want := map[findings.Level]int{findings.Error: len(dependents.Kinds) - 1 + 2, findings.Warning: 1, findings.Note: 1}; !cmp.Equal(want, levels) {
-		t.Errorf("levels (-want +got):\n%s", cmp.Diff(want, levels))
-	}
+	expect.Equal(t, "levels", map[findings.Level]int{findings.Error: len(dependents.Kinds) + 1, findings.Warning: 1, findings.Note: 1}, levels)
 }

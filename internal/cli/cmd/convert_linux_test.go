@@ -9,8 +9,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -32,9 +30,8 @@ func TestConvertPipe(t *testing.T) {
 	objects := pipe(t, "apiVersion: example.com/v1beta1\nkind: CronTab\nhostPort: h:1\n")
 	stdout, stderr, err := runWith("", "convert", "--policy", pipe(t, archiveSample(t)), "--to=v1", "-f", objects)
 	const want = "apiVersion: example.com/v1\nkind: CronTab\nmetadata: {}\nhost: h\nport: \"1\"\n"
-	if diff := cmp.Diff(want, stdout+stderr); diff != "" || err != nil {
-		t.Errorf("%v, output (-want +got):\n%s", err, diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "output", want, stdout+stderr)
 }
 
 // checkingWriter checks the folder of temporary files when something is written.

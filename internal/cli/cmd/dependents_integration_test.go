@@ -107,7 +107,5 @@ func repairLive(t *testing.T, writer client.Client, search searchDependents) {
 	}
 	text, err = os.ReadFile(mapped)
 	expect.NoError(t, err)
-	if !strings.Contains(string(text), "newAPI") {
-		t.Errorf("the map is %s", text)
-	}
+	expect.Contains(t, "the map", string(text), "newAPI")
 }

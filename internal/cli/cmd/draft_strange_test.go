@@ -51,9 +51,8 @@ func TestDraftStrangeConverters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := run("draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", reviewer(t, test.answer), "--timeout-per-request", "1m")
-			if ExitCode(err) != test.code || !strings.Contains(stdout, test.stdout) || !strings.Contains(stderr, test.stderr) {
-				t.Errorf("exit code %d, want %d; stderr %q lacks %q, or stdout lacks %q:\n%s", ExitCode(err), test.code, stderr, test.stderr, test.stdout, stdout)
-			}
+			checkEnd(t, test.code, err, stdout, test.stdout)
+			expect.Contains(t, "stderr", stderr, test.stderr)
 		})
 	}
 }
@@ -63,9 +62,8 @@ func TestDraftInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	url := reviewer(t, func(*apiextensionsv1.ConversionResponse, *apiextensionsv1.ConversionRequest) { interrupt() })
 	_, stderr, err := runIn(ctx, strings.NewReader(""), "draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", url)
-	if want := "Error: crontabs.example.com: ask " + url + ": interrupted\n"; ExitCode(err) != exitUnable || stderr != want {
-		t.Errorf("exit code %d, stderr %q, want %q", ExitCode(err), stderr, want)
-	}
+	want := "Error: crontabs.example.com: ask " + url + ": interrupted\n"
+	expect.Equal(t, "exit code and stderr", []any{exitUnable, want}, []any{ExitCode(err), stderr})
 }
 
 // TestDraftAdvice: the command that tests the policy can be run.
@@ -79,9 +77,8 @@ func TestDraftAdvice(t *testing.T) {
 			root, stderr := NewCommand(append([]string{file, "draft"}, files...)), bytes.Buffer{}
 			root.SetOut(&bytes.Buffer{})
 			root.SetErr(&stderr)
-			if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(stderr.String(), "test the policy: "+program+" "+want) {
-				t.Errorf("%v; stderr %q lacks %q of %s", err, stderr.String(), want, program)
-			}
+			expect.NoError(t, root.ExecuteContext(t.Context()))
+			expect.Contains(t, "stderr of "+program, stderr.String(), "test the policy: "+program+" "+want)
 		}
 	}
 }

@@ -178,10 +178,8 @@ func TestDraftProbeWebhook(t *testing.T) {
 		"that of a file":                         {"-f", sampleFile("3-crd-both.yaml")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, err := draftOf(t, clusterWithConverter(t, "crontabs.shop.svc"), append(args, "--probe-webhook")...)
-			if err != nil || !strings.Contains(stdout, hostPortRule) || !strings.Contains(stdout, "# Confirmed by ") {
-				t.Errorf("%v, stderr %s, stdout:\n%s", err, stderr, stdout)
-			}
+			stdout, _, err := draftOf(t, clusterWithConverter(t, "crontabs.shop.svc"), append(args, "--probe-webhook")...)
+			checkEnd(t, 0, err, stdout, hostPortRule, "# Confirmed by ")
 		})
 	}
 }
@@ -189,9 +187,8 @@ func TestDraftProbeWebhook(t *testing.T) {
 // TestDraftCluster drafts from the schemas in a cluster.
 func TestDraftCluster(t *testing.T) {
 	stdout, stderr, err := draftOf(t, clusterWithConverter(t, "unused"))
-	if err != nil || !strings.Contains(stdout, hostPortRule) || !strings.Contains(stderr, "verify --policy POLICY --live\n") {
-		t.Errorf("%v, stderr %s, stdout:\n%s", err, stderr, stdout)
-	}
+	checkEnd(t, 0, err, stdout, hostPortRule)
+	expect.Contains(t, "stderr", stderr, "verify --policy POLICY --live\n")
 }
 
 // TestDraftProbeWebhookURL asks a webhook outside of the cluster, without the rights to read Services and pods.
@@ -245,9 +242,7 @@ func TestDraftProbeWebhookFails(t *testing.T) {
 			cluster := clusterWithConverter(t, "crontabs.shop.svc")
 			test.change(cluster)
 			stdout, stderr, err := draftOf(t, cluster, "--probe-webhook")
-			if ExitCode(err) != exitUnable || stdout != "" || !strings.Contains(stderr, test.want) {
-				t.Errorf("%v, stderr %q lacks %q, stdout:\n%s", err, stderr, test.want, stdout)
-			}
+			checkFailure(t, exitUnable, stdout, stderr, err, test.want)
 		})
 	}
 }

@@ -4,8 +4,11 @@
 package cmd
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestMaximumDepthOfFiles: an object with the maximum depth of API servers can be explained from a
@@ -18,11 +21,7 @@ func TestMaximumDepthOfFiles(t *testing.T) {
 		_, _, err := runWith(object, "explain", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "--to=v1", "-f", "-")
 		return err
 	}
-	if err := explain(levels); err != nil {
-		t.Errorf("%d levels: %v", levels, err)
-	}
+	expect.NoError(t, explain(levels))
 	const want = "stdin, document 1: line 3: nested deeper than 10000 levels of objects and lists, which is the maximum of API servers"
-	if err := explain(levels + 1); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%d levels: %v, want %s", levels+1, err, want)
-	}
+	expect.Contains(t, "the error about one more", fmt.Sprint(explain(levels+1)), want)
 }

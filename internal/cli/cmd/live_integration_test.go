@@ -160,26 +160,21 @@ func playLive(t *testing.T) {
 	ask := playing(t, "crontabs.example.com", "--live")
 	start := startOf(t, ask)
 	for _, without := range []string{"status:", "managedFields", "resourceVersion", "uid"} {
-		if strings.Contains(start.Texts.CRD, without) || strings.Contains(start.Texts.Policy, without) {
-			t.Errorf("there is %s in %+v", without, start.Texts)
-		}
+		expect.Equal(t, "there is "+without, false, strings.Contains(start.Texts.CRD+start.Texts.Policy, without))
 	}
 	question, err := json.Marshal(start.Texts)
 	expect.NoError(t, err)
 	if checked := ask("POST", "/api/check", string(question)); start.Live == "" || !strings.Contains(checked, `"problems":[]`) || !strings.Contains(checked, `"outcome":"Passed"`) {
 		t.Errorf("the texts of the cluster: %s", checked)
 	}
-	if tested := ask("POST", "/api/live", string(question)); !strings.Contains(tested, "320 objects from the cluster") {
-		t.Errorf("its objects: %s", tested)
-	}
+	expect.Contains(t, "the check of its objects", ask("POST", "/api/live", string(question)), "320 objects from the cluster")
 }
 
 // followLive follows a policy until it becomes Ready.
 func followLive(t *testing.T, writer client.Client) {
 	setConditions(t, writer, metav1.ConditionFalse, v1alpha1.ReasonObjectsFailed, metav1.ConditionTrue)
-	if _, stderr, err := run("status", "--until-ready"); ExitCode(err) != 1 || !strings.Contains(stderr, "does not become Ready by itself: ObjectsFailed") {
-		t.Errorf("%v; stderr is %q", err, stderr)
-	}
+	_, stderr, err := run("status", "--until-ready")
+	checkEnd(t, 1, err, stderr, "does not become Ready by itself: ObjectsFailed")
 	setConditions(t, writer, metav1.ConditionFalse, v1alpha1.ReasonMigrating, metav1.ConditionFalse)
 	reading, written := io.Pipe()
 	ended := make(chan error)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -33,9 +34,7 @@ func serveMetrics(t *testing.T, manager managerOptions) string {
 	go func() { ended <- server.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-ended)
 	})
 	bound, known := server.(interface{ GetBindAddr() string })
 	if !known {
@@ -72,16 +71,12 @@ func TestManagerMetricsTLS(t *testing.T) {
 			test.client.InsecureSkipVerify = true
 			connection, err := tls.Dial("tcp", address, test.client)
 			if test.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), test.refused) {
-					t.Errorf("error is %v, want %s", err, test.refused)
-				}
+				expect.Contains(t, "the error", fmt.Sprint(err), test.refused)
 				return
 			}
 			expect.NoError(t, err)
 			defer connection.Close()
-			if got := connection.ConnectionState().Version; got != test.version {
-				t.Errorf("it speaks %s", tls.VersionName(got))
-			}
+			expect.Equal(t, "the version that it speaks", tls.VersionName(test.version), tls.VersionName(connection.ConnectionState().Version))
 		})
 	}
 }
@@ -118,7 +113,5 @@ func TestManagerMetricsCertificate(t *testing.T) {
 func TestManagerMetricsCertificateMissing(t *testing.T) {
 	directory := t.TempDir()
 	_, _, err := run("manager", "--namespace=conversion-system", "--image=conversion-operator", "--metrics-cert-path="+directory)
-	if want := "--metrics-cert-path: open " + filepath.Join(directory, "tls.crt") + ": no such file or directory"; err == nil || err.Error() != want {
-		t.Errorf("error is %v, want %s", err, want)
-	}
+	expect.Equal(t, "error", "--metrics-cert-path: open "+filepath.Join(directory, "tls.crt")+": no such file or directory", fmt.Sprint(err))
 }

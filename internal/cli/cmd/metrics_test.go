@@ -23,9 +23,8 @@ func TestServeMetrics(t *testing.T) {
 	}, funcr.Options{})
 	stop := startMetricsServer(logr.NewContext(t.Context(), log), "127.0.0.1:0", http.NotFoundHandler())
 	answer, err := ask(t, "http://"+address)
-	if err != nil || answer != http.StatusNotFound {
-		t.Errorf("status %d, error %v", answer, err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "status", http.StatusNotFound, answer)
 	stop()
 	if _, err := ask(t, "http://"+address); err == nil {
 		t.Error("metrics are served after the end")

@@ -20,7 +20,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,19 +174,15 @@ func (e *migrateEnv) testWhole(t *testing.T) {
 	name := r.CRD.Name
 
 	before := e.everything(t)
-	stdout, stderr, err := e.migrate(name, "--dry-run", "-o=json")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr)
-	}
+	stdout, _, err := e.migrate(name, "--dry-run", "-o=json")
+	expect.NoError(t, err)
 	var forecast forecastReport
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &forecast))
 	want := []standalone.Forecast{{Resource: name, StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}, Objects: objects,
 		Prunes: []string{"v1beta1"}, Record: "ConfigMap default/kubectl-conversion-migrate." + name}}
 	want[0].Tried = 20
 	expect.Equal(t, "forecast", want, forecast.Forecasts)
-	if diff := cmp.Diff(before, e.everything(t)); diff != "" {
-		t.Errorf("the dry run wrote (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "what is stored, after a dry run", before, e.everything(t))
 
 	e.fails(t, 0, name+": rewriting", name, "--prune=false")
 	r.WantStored(t, map[string]int{"v1": objects})
@@ -216,9 +211,7 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	rewriting(t, r)
 	interrupt()
 	<-ended
-	if ExitCode(err) != 1 || !strings.Contains(stderr, "continue with the same command") {
-		t.Fatalf("exit code is %d:\n%s", ExitCode(err), stderr)
-	}
+	checkEnd(t, 1, err, stderr, "continue with the same command")
 	var first migrateReport
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &first))
 	if got := first.Results[0]; got.State != standalone.Interrupted || got.Rewritten == 0 || got.Rewritten == int64(r.Objects) {
@@ -229,9 +222,8 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	}
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	second := e.results(t, 0, args...).Results[0]
-	if second.Run != first.Results[0].Run || second.State != standalone.Complete || second.Total != int64(r.Objects) {
-		t.Errorf("the second run is %+v, the first %+v", second, first.Results[0])
-	}
+	want := fmt.Sprint(first.Results[0].Run, standalone.Complete, r.Objects)
+	expect.Equal(t, "the second run", want, fmt.Sprint(second.Run, second.State, second.Total))
 	wantMigrated(t, r)
 }
 
@@ -283,9 +275,7 @@ func (e *migrateEnv) testTwo(t *testing.T) {
 	e.fails(t, 2, "ConfigMap default/kubectl-conversion-migrate."+r.CRD.Name+" is in use by another process", r.CRD.Name)
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	interrupt()
-	if err := <-ended; ExitCode(err) != 1 {
-		t.Errorf("the first process ended with %v", err)
-	}
+	expect.Equal(t, "exit code of the first process", 1, ExitCode(<-ended))
 	e.results(t, 0, r.CRD.Name)
 	wantMigrated(t, r)
 }
@@ -296,10 +286,8 @@ func (e *migrateEnv) testRole(t *testing.T) {
 	expect.NoError(t, e.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "migrator"}}))
 	as := []string{r.CRD.Name, "--as=system:serviceaccount:default:migrator", "--prune=true"}
 	e.fails(t, 2, "customresourcedefinitions.apiextensions.k8s.io", as...)
-	stdout, stderr, err := e.migrate(r.CRD.Name, "--print-role", "--bind-to=default:migrator")
-	if err != nil {
-		t.Fatal(err, stderr)
-	}
+	stdout, _, err := e.migrate(r.CRD.Name, "--print-role", "--bind-to=default:migrator")
+	expect.NoError(t, err)
 	var roles []*unstructured.Unstructured
 	for _, text := range strings.Split(stdout, "---\n")[1:] {
 		object := &unstructured.Unstructured{}
@@ -351,9 +339,7 @@ func (e *migrateEnv) testFailed(t *testing.T) {
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	r.WantStored(t, map[string]int{"v1": 5, "v1beta1": 5})
 	result = e.results(t, 0, r.CRD.Name, "--fallback=OldVersion").Results[0]
-	if result.State != standalone.Complete || result.ByFallback != 5 {
-		t.Errorf("result is %+v", result)
-	}
+	expect.Equal(t, "state, and objects by fallback", fmt.Sprint(standalone.Complete, 5), fmt.Sprint(result.State, result.ByFallback))
 	wantMigrated(t, r)
 }
 
@@ -443,22 +429,17 @@ func (e *migrateEnv) testEncryption(t *testing.T) {
 	for _, each := range report.LeftOut {
 		left[each.Resource] = true
 	}
-	if !left["events"] || !left["leases.coordination.k8s.io"] {
-		t.Errorf("left out: %v", report.LeftOut)
-	}
+	expect.Equal(t, "events and leases are left out", []bool{true, true}, []bool{left["events"], left["leases.coordination.k8s.io"]})
 	migrated := map[string]standalone.Result{}
 	for _, result := range report.Results {
 		migrated[result.Resource] = result
 	}
 	for _, name := range []string{"secrets", "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "refuseds." + migrationtest.Group} {
-		if migrated[name].State != standalone.Complete {
-			t.Errorf("%s: %+v", name, migrated[name])
-		}
+		expect.Equal(t, name, standalone.Complete, migrated[name].State)
 	}
 	for i := range secrets {
-		if name := fmt.Sprintf("s-%d", i); !strings.HasPrefix(e.secret(t, name), encrypted) {
-			t.Errorf("secret %s is not encrypted", name)
-		}
+		name := fmt.Sprintf("s-%d", i)
+		expect.Equal(t, "secret "+name+" is encrypted", true, strings.HasPrefix(e.secret(t, name), encrypted))
 	}
 	// A resource without a CustomResourceDefinition by its name: nothing is left to do.
 	if again := e.results(t, 0, "secrets").Results[0]; again.State != standalone.Complete || again.Rewritten != 0 || again.Current < secrets || again.Pruned != nil {

@@ -6,7 +6,6 @@ package cmd
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -51,12 +50,8 @@ func TestMigrateResults(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			if ExitCode(err) != tt.code || text != tt.err {
-				t.Errorf("exit code %d, error %q", ExitCode(err), text)
-			}
-			if !strings.Contains(out.String(), tt.shows) {
-				t.Errorf("output lacks %q:\n%s", tt.shows, out.String())
-			}
+			expect.Equal(t, "exit code and error", []any{tt.code, tt.err}, []any{ExitCode(err), text})
+			expect.Contains(t, "the output", out.String(), tt.shows)
 		})
 	}
 }

@@ -4,6 +4,8 @@
 package cmd
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -132,9 +134,7 @@ func TestForeignFieldManagers(t *testing.T) {
 			})
 			made := &edit{Field: "spec.migration.suspend"}
 			err := (&operateOptions{force: test.force}).mayWrite(policy, made)
-			if got := ""; err != nil && err.Error() != test.err || err == nil && test.err != got {
-				t.Errorf("error is %v, want %q", err, test.err)
-			}
+			expect.Equal(t, "error", cmp.Or(test.err, "<nil>"), fmt.Sprint(err))
 			expect.Equal(t, "says", test.says, made.Says)
 		})
 	}

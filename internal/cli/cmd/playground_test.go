@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -45,9 +46,7 @@ func playing(t *testing.T, args ...string) func(method, path, body string) strin
 	})
 	at, err := url.Parse(strings.TrimSpace(strings.TrimPrefix(line, "The playground is at ")))
 	expect.NoError(t, err)
-	if at.Hostname() != "127.0.0.1" {
-		t.Fatalf("the page is at %s", at)
-	}
+	expect.Equal(t, "the host of the page", "127.0.0.1", at.Hostname())
 	return func(method, path, body string) string {
 		t.Helper()
 		request, err := http.NewRequestWithContext(ctx, method, "http://"+at.Host+path, strings.NewReader(body))
@@ -78,9 +77,8 @@ func TestPlayground(t *testing.T) {
 	got := startOf(t, playing(t, "--crd", sampleFile("3-crd-both.yaml"), "-f", list)).Texts
 	crd, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
 	expect.NoError(t, err)
-	if got.CRD != string(crd) || got.Policy != "" || !strings.Contains(got.Objects, "count: 1.50") {
-		t.Errorf("it begins with %+v", got)
-	}
+	expect.Equal(t, "definition and policy", []string{string(crd), ""}, []string{got.CRD, got.Policy})
+	expect.Contains(t, "the objects", got.Objects, "count: 1.50")
 }
 
 func TestPlaygroundPortTaken(t *testing.T) {
@@ -89,7 +87,6 @@ func TestPlaygroundPortTaken(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	expect.NoError(t, err)
-	if _, _, err := run("playground", "--port="+port); err == nil || !strings.Contains(err.Error(), "choose another --port") {
-		t.Errorf("with a port that is taken: %v", err)
-	}
+	_, _, err = run("playground", "--port="+port)
+	expect.Contains(t, "the error about a port that is taken", fmt.Sprint(err), "choose another --port")
 }

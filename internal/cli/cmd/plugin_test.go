@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // start runs the program as a shell or kubectl does, under a name.
@@ -20,9 +22,7 @@ func start(t *testing.T, args ...string) string {
 	command := NewCommand(args)
 	command.SetOut(&out)
 	command.SetErr(&out)
-	if err := command.Execute(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out.String())
-	}
+	expect.NoError(t, command.Execute())
 	return out.String()
 }
 
@@ -33,12 +33,8 @@ func TestProgramNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			help := start(t, name, "audit", "--help")
-			if want := "\nUsage:\n  " + want + " audit [CUSTOMRESOURCEDEFINITION...] [flags]\n"; !strings.Contains(help, want) {
-				t.Errorf("usage is not %q:\n%s", want, help)
-			}
-			if want := "\nExamples:\n  " + want + " audit\n"; !strings.Contains(help, want) {
-				t.Errorf("example is not %q:\n%s", want, help)
-			}
+			usage, example := "\nUsage:\n  "+want+" audit [CUSTOMRESOURCEDEFINITION...] [flags]\n", "\nExamples:\n  "+want+" audit\n"
+			expect.Contains(t, "the help", help, usage, example)
 		})
 	}
 }
@@ -49,9 +45,8 @@ func TestPluginTextsUsePluginName(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(command *cobra.Command) {
 		text := command.UsageString() + command.Long + command.Example
-		if strings.Contains(text, programName+" ") || !strings.Contains(text, pluginName) {
-			t.Errorf("%s does not speak of kubectl conversion alone:\n%s", command.Name(), text)
-		}
+		expect.Equal(t, command.Name()+" speaks of "+programName+":\n"+text, false, strings.Contains(text, programName+" "))
+		expect.Contains(t, command.Name(), text, pluginName)
 		for _, child := range command.Commands() {
 			visit(child)
 		}

@@ -4,9 +4,9 @@
 package cmd
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -15,15 +15,12 @@ import (
 func TestReport(t *testing.T) {
 	args := []string{"report", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", sampleFile("objects.yaml")}
 	stdout, stderr, err := run(append(args, "--timeless")...)
-	if err != nil || stderr != "" {
-		t.Fatalf("%v, stderr %q", err, stderr)
-	}
-	if again, _, _ := run(append(args, "--timeless")...); again != stdout {
-		t.Error("the same input made another file")
-	}
-	if timed, _, _ := run(args...); !strings.Contains(timed, "<p>Made <time ") {
-		t.Error("it does not say when it was made")
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "stderr", "", stderr)
+	again, _, _ := run(append(args, "--timeless")...)
+	expect.Equal(t, "another file of the same input", stdout, again)
+	timed, _, _ := run(args...)
+	expect.Contains(t, "the report", timed, "<p>Made <time ")
 }
 
 // TestReportWriteError writes to a file that is full, and to a writable one.
@@ -35,7 +32,6 @@ func TestReportWriteError(t *testing.T) {
 	root.SetOut(file)
 	expect.NoError(t, root.Execute())
 	expect.NoError(t, file.Close())
-	if err := root.Execute(); ExitCode(err) != exitUnable || !strings.Contains(err.Error(), "write the report") {
-		t.Errorf("a report that was not written ends with %v", err)
-	}
+	err = root.Execute()
+	checkEnd(t, exitUnable, err, fmt.Sprint(err), "write the report")
 }

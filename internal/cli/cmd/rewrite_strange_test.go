@@ -43,13 +43,11 @@ func TestRewriteUTF16(t *testing.T) {
 	encoded := "\xff\xfe" + strings.Join(strings.Split(oldGateway, ""), "\x00") + "\x00"
 	folder := writeFiles(t, map[string]string{"gateway.yaml": encoded})
 	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", folder)
-	if code != exitFound || !strings.Contains(stdout, "gateway.yaml:1: the file is in UTF-16: ") {
-		t.Errorf("exit code %d, and\n%s", code, stdout)
-	}
+	expect.Equal(t, "exit code", exitFound, code)
+	expect.Contains(t, "stdout", stdout, "gateway.yaml:1: the file is in UTF-16: ")
 	stdout, stderr, code := runRewrite(t, encoded, "--to", "v1", "-f", "-")
-	if code != exitFound || stdout != encoded || !strings.Contains(stderr, "stdin:1: the file is in UTF-16: ") {
-		t.Errorf("from stdin: exit code %d, and\n%s%s", code, stdout, stderr)
-	}
+	expect.Equal(t, "exit code and stdout", []any{exitFound, encoded}, []any{code, stdout})
+	expect.Contains(t, "stderr", stderr, "stdin:1: the file is in UTF-16: ")
 }
 
 // TestRewriteTargetOfPatch: a kustomization keeps the version of a target if the patch in a file stays.
@@ -61,12 +59,11 @@ func TestRewriteTargetOfPatch(t *testing.T) {
 			"kustomization.yaml": kustomization,
 			"patch.yaml":         "- {op: remove, path: /spec/" + test.field + "}\n",
 		})
-		stdout, _, _ := runRewrite(t, "", "--to", "v1", "-f", folder)
+		runRewrite(t, "", "--to", "v1", "-f", folder)
 		text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 		expect.NoError(t, err)
-		if want := strings.Replace(kustomization, "v1beta1", test.version, 1); string(text) != want {
-			t.Errorf("with a patch of %s, the kustomization becomes\n%s%s", test.field, text, stdout)
-		}
+		want := strings.Replace(kustomization, "v1beta1", test.version, 1)
+		expect.Equal(t, "the kustomization, with a patch of "+test.field, want, string(text))
 		if _, _, code := runRewrite(t, "", "--to", "v1", "-f", folder, "--check"); (code == 0) != (test.version == "v1") {
 			t.Errorf("with a patch of %s, a second time: exit code %d", test.field, code)
 		}

@@ -4,9 +4,9 @@
 package cmd
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -40,20 +40,12 @@ func TestRewriteKustomize(t *testing.T) {
 	t.Parallel()
 	before := built(t, "../rewrite/testdata/kustomize")
 	folder, stdout, stderr, code := rewriteIn(t, "../rewrite/testdata/kustomize", "--to", "v1")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
-	}
+	expect.Equal(t, "exit code, after "+stdout+stderr, 0, code)
 	converted, stderr, code := runRewrite(t, before, "--to", "v1", "-f", "-")
-	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr)
-	}
-	if after := built(t, folder); !reflect.DeepEqual(spec(t, after), spec(t, converted)) {
-		t.Errorf("kustomize makes\n%s\nof the rewritten repository, and should make\n%s", after, converted)
-	}
+	expect.Equal(t, "exit code, after "+stderr, 0, code)
+	expect.Equal(t, "what kustomize makes of the rewritten repository", spec(t, converted), spec(t, built(t, folder)))
 	_, stderr, code = runRewrite(t, "", "--to", "v1", "-f", folder, "--check")
-	if code != 0 {
-		t.Errorf("a second time, the command finds something: %s", stderr)
-	}
+	expect.Equal(t, "exit code a second time, after "+stderr, 0, code)
 }
 
 func built(t *testing.T, folder string) string {
@@ -84,12 +76,10 @@ func TestRewriteFiles(t *testing.T) {
 	const manifests = "../rewrite/testdata/manifests"
 	for _, flag := range []string{"--dry-run", "--check"} {
 		folder, stdout, _, code := rewriteIn(t, manifests, "--to", "v1", flag)
-		if code != exitFound || read(folder, "comments.yaml") != read(manifests, "comments.yaml") {
-			t.Errorf("%s: exit code %d, and the file may have changed", flag, code)
-		}
-		if isDiff := strings.Contains(stdout, "\n+  listeners: # ask the network team"); isDiff != (flag == "--dry-run") {
-			t.Errorf("%s writes\n%s", flag, stdout)
-		}
+		expect.Equal(t, flag+": exit code", exitFound, code)
+		expect.Equal(t, flag+": the file", read(manifests, "comments.yaml"), read(folder, "comments.yaml"))
+		isDiff := strings.Contains(stdout, "\n+  listeners: # ask the network team")
+		expect.Equal(t, flag+" writes a diff:\n"+stdout, flag == "--dry-run", isDiff)
 	}
 	folder := t.TempDir()
 	expect.NoError(t, os.CopyFS(folder, os.DirFS(manifests)))
@@ -99,24 +89,18 @@ func TestRewriteFiles(t *testing.T) {
 	expect.NoError(t, os.Symlink("comments.yaml", filepath.Join(folder, "link.yaml")))
 	stdout, _, code := runRewrite(t, "", "--to", "v1", "-f", folder)
 	expect.Equal(t, "exit code", exitFound, code)
-	for _, want := range []string{
+	expect.Contains(t, "stdout", stdout,
 		"comments.yaml: 2 objects rewritten\n",
 		"anchors.yaml:53: lossy stays at v1beta1: .spec.note: version v1 cannot express it: v1 has no such field\n",
 		"tabs.yaml:4: this is not YAML: found character that cannot start any token\n",
-	} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("%q is missing in\n%s", want, stdout)
-		}
-	}
+	)
 	info, err := os.Lstat(executable)
 	expect.NoError(t, err)
 	expect.Equal(t, "the permissions of a file became", 0o751, info.Mode())
 	if entries, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(entries) > 0 {
 		t.Errorf("temporary files are left: %v %v", entries, err)
 	}
-	if text := read(folder, "link.yaml"); !strings.Contains(text, "apiVersion: example.com/v1 ") {
-		t.Errorf("behind the link is\n%s", text)
-	}
+	expect.Contains(t, "the file behind the link", read(folder, "link.yaml"), "apiVersion: example.com/v1 ")
 }
 
 // TestReplaceFile: a file that another program changes meanwhile stays.
@@ -124,9 +108,7 @@ func TestReplaceFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "manifest.yaml")
 	expect.NoError(t, os.WriteFile(file, []byte("changed"), 0o600))
-	if err := replaceFile(file, []byte("before"), []byte("after")); err == nil || !strings.Contains(err.Error(), "has changed meanwhile") {
-		t.Errorf("it says %v", err)
-	}
+	expect.Contains(t, "the error", fmt.Sprint(replaceFile(file, []byte("before"), []byte("after"))), "has changed meanwhile")
 	if entries, err := os.ReadDir(filepath.Dir(file)); err != nil || len(entries) != 1 {
 		t.Errorf("the folder has %v %v", entries, err)
 	}

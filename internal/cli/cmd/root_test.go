@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -45,6 +46,20 @@ func runIn(ctx context.Context, stdin io.Reader, args ...string) (stdout, stderr
 	return out.String(), errs.String(), err
 }
 
+// checkEnd checks how a command ended, and that its output has some parts.
+func checkEnd(t *testing.T, code int, err error, output string, parts ...string) {
+	t.Helper()
+	expect.Equal(t, fmt.Sprintf("exit code after %v", err), code, ExitCode(err))
+	expect.Contains(t, "the output", output, parts...)
+}
+
+// checkFailure also checks that nothing is on stdout.
+func checkFailure(t *testing.T, code int, stdout, stderr string, err error, parts ...string) {
+	t.Helper()
+	expect.Equal(t, "stdout", "", stdout)
+	checkEnd(t, code, err, stderr, parts...)
+}
+
 func TestLogs(t *testing.T) {
 	cases := map[string]struct {
 		args []string
@@ -65,9 +80,8 @@ func TestLogs(t *testing.T) {
 					t.Fatalf("%v in %s", err, line)
 				}
 				got = append(got, entry["msg"].(string))
-				if fields := slices.Sorted(maps.Keys(entry)); fields[len(fields)-1] != "ts" {
-					t.Errorf("fields %v", fields)
-				}
+				fields := slices.Sorted(maps.Keys(entry))
+				expect.Equal(t, "the last field", "ts", fields[len(fields)-1])
 			}
 			expect.Equal(t, "messages", tc.want, got)
 		})
@@ -77,9 +91,7 @@ func TestLogs(t *testing.T) {
 func TestTextLog(t *testing.T) {
 	_, stderr, err := run("log", "--log-format=text", "--log-level=info")
 	expect.NoError(t, err)
-	if !strings.Contains(stderr, "\tINFO\tsaid\t{\"a\": 1}\n") {
-		t.Errorf("log is %q", stderr)
-	}
+	expect.Contains(t, "the log", stderr, "\tINFO\tsaid\t{\"a\": 1}\n")
 }
 
 func TestVersion(t *testing.T) {

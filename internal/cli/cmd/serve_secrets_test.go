@@ -95,15 +95,9 @@ func TestServeLogsNoSecrets(t *testing.T) {
 	expect.Eventually(t, "the next certificate is read", func() (bool, string) { return logged.has("Updated current TLS certificate"), logged.String() })
 	stop()
 
-	for _, expected := range []string{"Conversion failed", `"level":"debug"`, "TLS handshake error", "default/too-large"} {
-		if !logged.has(expected) {
-			t.Errorf("the log lacks %q:\n%s", expected, logged.String())
-		}
-	}
+	expect.Contains(t, "the log", logged.String(), "Conversion failed", `"level":"debug"`, "TLS handshake error", "default/too-large")
 	for _, secret := range append([]string{secretValue, "PRIVATE KEY"}, append(keyLines(first), keyLines(second)...)...) {
-		if logged.has(secret) {
-			t.Errorf("the log has %q", secret)
-		}
+		expect.Equal(t, "the log has "+secret, false, logged.has(secret))
 	}
 }
 
@@ -175,9 +169,7 @@ func serve(t *testing.T, rulesets, certificates string) (address string, logged 
 	expect.NoError(t, program.Start())
 	expect.Eventually(t, "it serves", func() (bool, string) { return logged.has("Serving conversions"), logged.String() })
 	return address, logged, func() {
-		if err := errors.Join(program.Process.Signal(syscall.SIGTERM), program.Wait()); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, errors.Join(program.Process.Signal(syscall.SIGTERM), program.Wait()))
 	}
 }
 
@@ -193,9 +185,8 @@ func call(t *testing.T, address, path, body string) {
 	response, err := client.Do(request)
 	expect.NoError(t, err)
 	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.Copy(io.Discard, response.Body)
+	expect.NoError(t, err)
 }
 
 // sendPlaintext sends a request without TLS.
@@ -204,9 +195,8 @@ func sendPlaintext(t *testing.T, address string) {
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	expect.NoError(t, err)
 	defer connection.Close()
-	if _, err := io.WriteString(connection, "GET /"+secretValue+" HTTP/1.1\r\nAuthorization: Bearer "+secretValue+"\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(connection, "GET /"+secretValue+" HTTP/1.1\r\nAuthorization: Bearer "+secretValue+"\r\n\r\n")
+	expect.NoError(t, err)
 	if _, err := io.Copy(io.Discard, connection); err != nil {
 		t.Log(err) // it is cut
 	}

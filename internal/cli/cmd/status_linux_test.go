@@ -35,13 +35,10 @@ func TestScreen(t *testing.T) {
 		if !strings.HasPrefix(got, want) || i > 0 && strings.Contains(got, clearAll) {
 			t.Errorf("picture %d is %q", i, got)
 		}
-		if !strings.Contains(got, " more lines"+clearRight) || strings.Count(got, "\n") != 4 {
-			t.Errorf("picture %d has not 4 lines: %q", i, got)
-		}
+		expect.Contains(t, "the picture", got, " more lines"+clearRight)
+		expect.Equal(t, "lines of the picture", 4, strings.Count(got, "\n"))
 	}
-	if view.ticks() == nil {
-		t.Error("what lasts is not renewed")
-	}
+	expect.Equal(t, "what lasts is renewed", true, view.ticks() != nil)
 }
 
 // TestScreenWithoutSize: a terminal that does not know its size, as in some pipelines, gets everything.

@@ -5,7 +5,6 @@ package cmd
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
@@ -18,9 +17,8 @@ func TestVerifyJSON(t *testing.T) {
 	expect.NoError(t, err)
 	report := verify.Report{}
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &report))
-	if report.Format != verify.ReportFormat || report.Outcome != verify.Passed || report.Objects != 1 || report.ObjectsFrom != "stdin" {
-		t.Errorf("report is %+v", report)
-	}
+	expect.Equal(t, "format, outcome, number and source of the objects", []any{verify.ReportFormat, verify.Passed, 1, "stdin"},
+		[]any{report.Format, report.Outcome, report.Objects, report.ObjectsFrom})
 	if len(report.Findings) != 1 || report.Findings[0].Kind != verify.InvalidBefore || report.Findings[0].Path != ".replicas" {
 		t.Errorf("findings are %+v", report.Findings)
 	}
@@ -31,8 +29,6 @@ func TestHelp(t *testing.T) {
 	stdout, _, err := run()
 	expect.NoError(t, err)
 	for _, command := range NewRootCommand().Commands() {
-		if !strings.Contains(stdout, "\n  "+command.Name()+" ") {
-			t.Errorf("%s is not in the help:\n%s", command.Name(), stdout)
-		}
+		expect.Contains(t, "the help", stdout, "\n  "+command.Name()+" ")
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -112,9 +111,8 @@ func TestKinds(t *testing.T) {
 			convert, want := engine(t, s.crd, test.converter()), flows(test.Rules)
 			probed := make2(t, Input{CRD: s.crd, Convert: convert})
 			expect.Equal(t, "rules by probing", want, flows(rulesIn(probed)))
-			if len(probed.Differences)+len(probed.Ambiguous)+len(probed.Probe.Problems) > 0 {
-				t.Errorf("by probing, something is open: %+v", probed)
-			}
+			open := len(probed.Differences) + len(probed.Ambiguous) + len(probed.Probe.Problems)
+			expect.Equal(t, fmt.Sprintf("what is open by probing, of %+v", probed), 0, open)
 			// Another object of a pair may have had the value of a default; lists with one element look like wrapped values.
 			if name != "default" && name != "list in text" {
 				paired := make2(t, Input{CRD: s.crd, Pairs: pairsOf(t, s, convert)})
@@ -165,9 +163,8 @@ func TestHints(t *testing.T) {
 		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "5s", "writeTimeout": "90s"}}`),
 	}}})
 	want[1] = "move: {from: .spec.timeout, to: .spec.writeTimeout}"
-	if diff := cmp.Diff(want, textsOf(refuted)); diff != "" || !refuted.IsAmbiguous() {
-		t.Errorf("rules (-want +got):\n%s\n%+v", diff, refuted.Ambiguous)
-	}
+	expect.Equal(t, "rules", want, textsOf(refuted))
+	expect.Equal(t, "the draft is ambiguous", true, refuted.IsAmbiguous())
 	for _, hint := range [][2]string{{".spec.timeout", ".spec.none"}, {".spec.timeout", ".spec.mesh"}} {
 		_, err := Make(Input{CRD: crd, Spoke: "v1", Hub: "v2", Hints: [][2]string{hint}})
 		expect.Contains(t, "the error for "+hint[1], fmt.Sprint(err), "hint")
@@ -181,9 +178,7 @@ func TestRefuted(t *testing.T) {
 		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageName": "alpha"}}`),
 		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageRef": "beta"}}`),
 	}}})
-	if len(draft.Rules) > 0 {
-		t.Errorf("the draft is %+v", draft)
-	}
+	expect.Equal(t, "rules", "[]", fmt.Sprint(textsOf(draft)))
 }
 
 // TestConverters: a converter that is not to be relied on is noticed.
@@ -245,9 +240,8 @@ func TestSomeAreRefused(t *testing.T) {
 		return right(to, objects)
 	}})
 	want := []string{"move: {from: .spec.image, to: .spec.container.image}", "cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}"}
-	if diff := cmp.Diff(want, textsOf(draft)); diff != "" || draft.Probe.Refused == 0 {
-		t.Errorf("rules (-want +got):\n%s\n%+v", diff, draft.Probe)
-	}
+	expect.Equal(t, "rules", want, textsOf(draft))
+	expect.Equal(t, "the probe was never refused", false, draft.Probe.Refused == 0)
 }
 
 // TestHostile: what is not a pair of structural schemas is refused, and nothing in a schema leaves its comment.
@@ -277,9 +271,7 @@ func TestHostile(t *testing.T) {
 	expect.NoError(t, make2(t, Input{CRD: hostile}).WriteText(&out))
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(out.String()), policy))
-	if rules := policy.Spec.Converter.Declarative.Spokes[0].Rules; len(rules) > 0 {
-		t.Errorf("the policy has the rules %+v", rules)
-	}
+	expect.Equal(t, "rules of the policy", 0, len(policy.Spec.Converter.Declarative.Spokes[0].Rules))
 }
 
 // large returns two versions with n leaves each, of which most have other names in the other.
@@ -322,8 +314,6 @@ func TestRepeats(t *testing.T) {
 		if first == "" {
 			first = out.String()
 		}
-		if diff := cmp.Diff(first, out.String()); diff != "" {
-			t.Fatalf("the draft differs:\n%s", diff)
-		}
+		expect.Equal(t, "the draft, made again", first, out.String())
 	}
 }

@@ -162,9 +162,7 @@ func TestSamples(t *testing.T) {
 						t.Errorf("wrong: %s %+v", text, rule)
 					}
 				}
-				if found != test.want {
-					t.Errorf("found %d of %d rules, want %d: %+v", found, recall.all, test.want, draft)
-				}
+				expect.Equal(t, fmt.Sprintf("found, of %d rules, in %+v", recall.all, draft), test.want, found)
 				expect.NoError(t, compile.Compile(s.crd, draft.Policy.Spec.Converter.Declarative).Errors.ToAggregate())
 			})
 		}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -134,9 +133,8 @@ func TestOnly(t *testing.T) {
 			for _, field := range report.Objects[0].Steps[0].Fields {
 				got = append(got, field.Path)
 			}
-			if diff := cmp.Diff(want, got); diff != "" || found != (len(want) > 0) {
-				t.Errorf("fields (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "fields", want, got)
+			expect.Equal(t, "the path is found", len(want) > 0, found)
 		})
 	}
 }
@@ -171,8 +169,6 @@ func TestEveryKindOfRule(t *testing.T) {
 		if got := ruleOf(of).kind; got != want && want != "use" {
 			t.Errorf("a rule %s is called %s", want, got)
 		}
-		if !explained[want] {
-			t.Errorf("testdata/rules/policy.yaml has no rule %s", want)
-		}
+		expect.Equal(t, "testdata/rules/policy.yaml has a rule "+want, true, explained[want])
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -18,9 +17,8 @@ func TestCheck(t *testing.T) {
 	in := Sample()
 	in.Objects += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"
 	checked := Check(t.Context(), in)
-	if len(checked.Problems) > 0 || checked.Outcome != verify.Passed || checked.Hub != "v2" || !slices.Equal(checked.Versions, []string{"v1", "v2"}) {
-		t.Fatalf("problems %+v, outcome %s, hub %s, versions %q", checked.Problems, checked.Outcome, checked.Hub, checked.Versions)
-	}
+	expect.Equal(t, "problems, outcome, hub, versions", "[] Passed v2 [v1 v2]",
+		fmt.Sprintf("%+v %s %s %s", checked.Problems, checked.Outcome, checked.Hub, checked.Versions))
 	if len(checked.Rules) != 1 || checked.Rules[0].Kind != "format" || !strings.Contains(lines(in.Policy)[checked.Rules[0].Line-1], "- format:") {
 		t.Errorf("rules %+v", checked.Rules)
 	}
@@ -28,21 +26,13 @@ func TestCheck(t *testing.T) {
 	if i := slices.IndexFunc(spoke.Fields, func(f Field) bool { return f.Version == "v1" && f.Path == ".spec.cronSpec" }); i < 0 || spoke.Fields[i].Rule != checked.Rules[0].Path {
 		t.Errorf(".spec.cronSpec has no rule: %+v", spoke.Fields)
 	}
-	for _, want := range []string{`href="#` + checked.Rules[0].ID + `"`, "<svg", ".owner"} {
-		if !strings.Contains(spoke.Drawing, want) {
-			t.Errorf("the drawing lacks %s", want)
-		}
-	}
-	if len(checked.Objects) != 3 {
-		t.Fatalf("%d objects, want the 3 CronTabs", len(checked.Objects))
-	}
+	expect.Contains(t, "the drawing", spoke.Drawing, `href="#`+checked.Rules[0].ID+`"`, "<svg", ".owner")
+	expect.Equal(t, "CronTabs", 3, len(checked.Objects))
 	one := checked.Objects[0].Conversions[0]
 	if one.To != "v2" || !strings.Contains(one.Text, "min: ") || one.Error != "" || len(one.Steps) != 1 || len(one.Back) != 0 {
 		t.Errorf("conversion %+v", one)
 	}
-	if !strings.Contains(checked.Tried, "3 objects from the page; 1 object of other kinds ignored") {
-		t.Errorf("the results are %s", checked.Tried)
-	}
+	expect.Contains(t, "the results", checked.Tried, "3 objects from the page; 1 object of other kinds ignored")
 }
 
 // groups is a policy for the sample with a group, whose rule is in the line with - move.
@@ -69,12 +59,9 @@ func TestGroups(t *testing.T) {
 	in := Sample()
 	in.Policy = groups
 	checked := Check(t.Context(), in)
-	if len(checked.Problems) > 0 || len(checked.Rules) != 2 {
-		t.Fatalf("problems %+v, rules %+v", checked.Problems, checked.Rules)
-	}
-	if got, want := checked.Rules[1], (Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 11}); got != want {
-		t.Errorf("the rule is %+v, want %+v", got, want)
-	}
+	expect.Equal(t, "problems, and number of rules", "[] 2", fmt.Sprintf("%+v %d", checked.Problems, len(checked.Rules)))
+	want := Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 11}
+	expect.Equal(t, "the rule", want, checked.Rules[1])
 	isOwner := func(f Field) bool { return f.Path == ".spec.owner" && f.Rule == checked.Rules[1].Path }
 	if spoke := checked.Spokes[0]; !slices.ContainsFunc(spoke.Fields, isOwner) || !strings.Contains(spoke.Drawing, `href="#rule-v1-2"`) {
 		t.Errorf(".spec.owner has no rule: %+v, %s", spoke.Fields, spoke.Drawing)
@@ -89,9 +76,7 @@ func TestGroups(t *testing.T) {
 	}
 	// Its paths do not begin at the root.
 	before, _, _ := strings.Cut(groups, ".timeZone")
-	if got := Complete(in, len(before)); len(got.Options) > 0 {
-		t.Errorf("options %+v", got.Options)
-	}
+	expect.Equal(t, "options", "[]", fmt.Sprint(Complete(in, len(before)).Options))
 }
 
 // TestProblems has texts that users have while they type.
@@ -130,9 +115,8 @@ func TestProblems(t *testing.T) {
 			}
 			got := checked.Problems[0]
 			text := map[Text]string{TextCRD: in.CRD, TextPolicy: in.Policy, TextObjects: in.Objects}[got.Text]
-			if got.Text != test.text || !strings.Contains(got.Message, test.message) {
-				t.Errorf("problem %+v, want %q in %s", got, test.message, test.text)
-			}
+			expect.Equal(t, "the text of the problem", test.text, got.Text)
+			expect.Contains(t, "the problem", got.Message, test.message)
 			if test.line != "" && (got.Line == 0 || !strings.Contains(lines(text)[got.Line-1], test.line)) {
 				t.Errorf("line %d of %q, want that with %q", got.Line, text, test.line)
 			}
@@ -149,20 +133,16 @@ func TestSuggest(t *testing.T) {
 		t.Fatalf("suggested %+v", suggested)
 	}
 	one := suggested.Suggestions[0]
-	if one.Rule != "move: {from: .spec.owner, to: .spec.ownerName}" || one.Spoke != "v1" || !strings.Contains(one.Why, "Guessed") {
-		t.Errorf("suggestion %+v", one)
-	}
+	expect.Equal(t, "rule and spoke", []string{"move: {from: .spec.owner, to: .spec.ownerName}", "v1"}, []string{one.Rule, one.Spoke})
+	expect.Contains(t, "the reason", one.Why, "Guessed")
 	accepted := Accept(in, one)
 	if len(accepted.Problems) > 0 || strings.TrimSpace(lines(accepted.Policy)[accepted.Line-1]) != "- "+one.Rule {
 		t.Fatalf("accepted %+v", accepted)
 	}
 	in.Policy = accepted.Policy
-	if checked := Check(t.Context(), in); len(checked.Problems) > 0 || len(checked.Rules) != 2 {
-		t.Errorf("problems %+v, rules %+v", checked.Problems, checked.Rules)
-	}
-	if again := Suggest(t.Context(), in); len(again.Suggestions) > 0 {
-		t.Errorf("suggested again: %+v", again.Suggestions)
-	}
+	checked := Check(t.Context(), in)
+	expect.Equal(t, "problems, and number of rules", "[] 2", fmt.Sprintf("%+v %d", checked.Problems, len(checked.Rules)))
+	expect.Equal(t, "suggestions, another time", "[]", fmt.Sprint(Suggest(t.Context(), in).Suggestions))
 }
 
 // TestSuggestPolicy begins without a policy.
@@ -171,13 +151,10 @@ func TestSuggestPolicy(t *testing.T) {
 	in.Policy = "# nothing yet\n"
 	suggested := Suggest(t.Context(), in)
 	in.Policy = suggested.Policy
-	if checked := Check(t.Context(), in); len(checked.Problems) > 0 || checked.Hub != "v2" {
-		t.Errorf("problems %+v in %s", checked.Problems, in.Policy)
-	}
+	checked := Check(t.Context(), in)
+	expect.Equal(t, "problems, and the hub, of "+in.Policy, "[] v2", fmt.Sprintf("%+v %s", checked.Problems, checked.Hub))
 	in.CRD, in.Policy = strings.Replace(in.CRD, "  - name: v2", "  - name: v1", 1), ""
-	if suggested := Suggest(t.Context(), in); len(suggested.Problems) == 0 {
-		t.Error("both versions have the same name, and nothing is wrong")
-	}
+	expect.Equal(t, "nothing is wrong where both versions have the same name", false, len(Suggest(t.Context(), in).Problems) == 0)
 }
 
 // TestAccept inserts a rule into policies that users write in different ways. Each other line stays.
@@ -277,11 +254,8 @@ func TestComplete(t *testing.T) {
 	// The spoke's fields are no fields of the hub.
 	in := Sample()
 	in.Policy = rules + "        - move: {from: "
-	for _, option := range Complete(in, len(in.Policy)).Options {
-		if option.Label == ".spec.timeZone" {
-			t.Error("a field of the hub is offered for the spoke")
-		}
-	}
+	ofHub := func(option Option) bool { return option.Label == ".spec.timeZone" }
+	expect.Equal(t, "a field of the hub is offered for the spoke", false, slices.ContainsFunc(Complete(in, len(in.Policy)).Options, ofHub))
 }
 
 // FuzzComplete types anything, and asks at each place.
@@ -335,10 +309,8 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, answer, err)
 		}
 	}
-	if _, err := Answer(t.Context(), "steal", question); err == nil {
-		t.Error("an unknown question has an answer")
-	}
-	if _, err := Answer(t.Context(), QuestionCheck, []byte("{")); err == nil {
-		t.Error("half a question has an answer")
-	}
+	_, err = Answer(t.Context(), "steal", question)
+	expect.Equal(t, "an unknown question has an answer", false, err == nil)
+	_, err = Answer(t.Context(), QuestionCheck, []byte("{"))
+	expect.Equal(t, "half a question has an answer", false, err == nil)
 }

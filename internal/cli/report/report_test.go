@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -189,9 +188,8 @@ func TestOneLineOfTime(t *testing.T) {
 		}
 	}
 	want := []string{`  <p>Made <time datetime="2026-03-02T13:00:00Z">2026-03-02 13:00:00 UTC</time></p>`}
-	if diff := cmp.Diff(want, differ); diff != "" || len(first) != len(second) {
-		t.Errorf("lines that differ (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "lines that differ", want, differ)
+	expect.Equal(t, "number of lines", len(first), len(second))
 	in.Made = time.Time{}
 	if again := write(t, in); strings.Contains(again, "Made <time") || again != write(t, in) {
 		t.Error("a report without a time has one, or two such reports differ")
@@ -214,27 +212,19 @@ func TestHostileText(t *testing.T) {
 		case html.TextNode:
 			text.WriteString(node.Data)
 		case html.ElementNode:
-			if !slices.Contains(elements, node.Data) {
-				t.Errorf("unexpected element %s", node.Data)
-			}
+			expect.Equal(t, "element "+node.Data+" is expected", true, slices.Contains(elements, node.Data))
 			for _, attribute := range node.Attr {
-				if !slices.Contains(attributes, attribute.Key) {
-					t.Errorf("%s has an attribute %s", node.Data, attribute.Key)
-				}
+				expect.Equal(t, "attribute "+attribute.Key+" of "+node.Data+" is expected", true, slices.Contains(attributes, attribute.Key))
 				if attribute.Key == "href" && !strings.HasPrefix(attribute.Val, "#") && attribute.Val != "data:," {
 					t.Errorf("%s leads to %s", node.Data, attribute.Val)
 				}
 			}
 		}
 	}
-	for _, want := range []string{
+	expect.Contains(t, "the text", text.String(),
 		"<script>Kind</script>", "</code></pre><script>alert(1)</script>", "<svg onload=alert(3)>", "<img src=x onerror=alert(7)>",
 		`.' style='position:fixed`, "&lt;already&gt;", "<script>alert(8)</script>",
-	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the text lacks %s", want)
-		}
-	}
+	)
 }
 
 // TestHiddenValues checks that a report can hide the values of objects.
@@ -242,14 +232,11 @@ func TestHiddenValues(t *testing.T) {
 	files := inputs["hostile"]
 	in := read(t, files.policy, files.crd, files.objects)
 	const value = `Invalid value: &#34;integer&#34;`
-	if !strings.Contains(write(t, in), value) {
-		t.Errorf("%s is not shown", value)
-	}
+	expect.Contains(t, "the report", write(t, in), value)
 	in.HideValues = true
 	hidden := write(t, in)
-	if strings.Contains(hidden, value) || !strings.Contains(hidden, "InvalidBefore") {
-		t.Error("the report shows a value, or lacks the finding")
-	}
+	expect.Equal(t, "the report shows a value", false, strings.Contains(hidden, value))
+	expect.Contains(t, "the report", hidden, "InvalidBefore")
 }
 
 // TestEveryKindOfRule checks that the report describes each kind of rule under its name. A use is the rules of its

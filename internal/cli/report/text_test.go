@@ -4,6 +4,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -41,9 +42,7 @@ func TestSplit(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1\u202f000", 1234567: "1\u202f234\u202f567", -123: "-123", -1234: "-1\u202f234"} {
-		if got := number(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(n), want, number(n))
 	}
 	expect.Equal(t, "counts", "1 rule, 2 rules", count(1, "rule")+", "+count(2, "rule"))
 }
@@ -96,12 +95,8 @@ func TestBar(t *testing.T) {
 	r := runOf(&v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning, Total: 9, Rewritten: 2, Current: 1, Failed: 1})
 	x := int64(0)
 	for _, p := range r.Parts {
-		if p.X != x {
-			t.Errorf("%s begins at %d, want %d", p.Name, p.X, x)
-		}
+		expect.Equal(t, "the begin of "+p.Name, x, p.X)
 		x += p.Width
 	}
-	if left := r.Parts[len(r.Parts)-1]; x != 1000 || left.Objects != 5 {
-		t.Errorf("the bar ends at %d, and %d objects are left", x, left.Objects)
-	}
+	expect.Equal(t, "the end of the bar, and objects that are left", []int64{1000, 5}, []int64{x, r.Parts[len(r.Parts)-1].Objects})
 }

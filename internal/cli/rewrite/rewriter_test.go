@@ -4,7 +4,6 @@
 package rewrite_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,9 +75,8 @@ func TestText(t *testing.T) {
 				result := test.rewrite(text)
 				golden.Check(t, string(result.Text)+"\n=====\n"+summary(result), "rewritten", test.prefix+filepath.Base(file))
 				again := test.rewrite(result.Text)
-				if again.Changed() || !bytes.Equal(again.Text, result.Text) {
-					t.Errorf("a second time, it becomes\n%s", again.Text)
-				}
+				expect.Equal(t, "the text, a second time", string(result.Text), string(again.Text))
+				expect.Equal(t, "the text changed a second time", false, again.Changed())
 			})
 		}
 	}
@@ -108,9 +106,8 @@ func TestPatchesKeepNothing(t *testing.T) {
 	patches := rewriter.Patches([]byte("patches: [{path: p.yaml}]\n"))
 	const text = "apiVersion: example.com/v1beta1\nkind: Gateway\nmetadata: {name: a}\nspec:\n  image: x\n  note: y\n"
 	result := rewriter.Patch([]byte(text), patches["p.yaml"])
-	if got, want := summary(result), "line 1: a, v1beta1, Left\n  line 6: .spec.note: version v1 cannot express it: v1 has no such field\n"; got != want || string(result.Text) != text {
-		t.Errorf("the result is\n%s%s", got, result.Text)
-	}
+	const want = "line 1: a, v1beta1, Left\n  line 6: .spec.note: version v1 cannot express it: v1 has no such field\n"
+	expect.Equal(t, "summary and text", []string{want, text}, []string{summary(result), string(result.Text)})
 }
 
 // TestGrowth: the memory that a file takes in all grows as its number of objects does. A copy of the text

@@ -5,6 +5,7 @@ package probe
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,9 +51,7 @@ func TestAnswersOfAPIServers(t *testing.T) {
 			want = ReasonUnexpectedAnswer
 		}
 		err := answer.Error()
-		if !CalledWebhook(err) {
-			t.Errorf("%s: not recognized as the call of a webhook: %v", answer, err)
-		}
+		expect.Equal(t, fmt.Sprintf("%s: recognized as the call of a webhook: %v", answer, err), true, CalledWebhook(err))
 		failure := CallFailed(err)
 		if found, ok := errors.AsType[*Error](failure); !ok || found.Reason != want {
 			t.Errorf("%s: reason %s, want %s: %v", answer, found.Reason, want, err)
@@ -61,9 +60,7 @@ func TestAnswersOfAPIServers(t *testing.T) {
 	}
 	for minor, cases := range minors {
 		for name := range callReasons {
-			if !cases[name] {
-				t.Errorf("%s: no answer for %s", minor, name)
-			}
+			expect.Equal(t, fmt.Sprintf("%s: there is an answer for %s", minor, name), true, cases[name])
 		}
 	}
 }

@@ -45,9 +45,7 @@ func TestCallFailed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := apierrors.NewInternalError(errors.New(c.message))
-			if !CalledWebhook(err) {
-				t.Error("it is not taken for the call of a webhook")
-			}
+			expect.Equal(t, "taken for the call of a webhook", true, CalledWebhook(err))
 			expect.Equal[error](t, "error", &c.want, CallFailed(err))
 			expect.Equal(t, "refused by the converter", name == "refused by the converter", Refused(CallFailed(err)))
 		})
@@ -55,9 +53,8 @@ func TestCallFailed(t *testing.T) {
 }
 
 func TestCalledWebhook(t *testing.T) {
-	if CalledWebhook(apierrors.NewInternalError(errors.New("no leader"))) {
-		t.Error("an error of the API server's own is taken for that of a webhook")
-	}
+	err := apierrors.NewInternalError(errors.New("no leader"))
+	expect.Equal(t, "an error of the API server's own is taken for that of a webhook", false, CalledWebhook(err))
 }
 
 func TestCheckAnswer(t *testing.T) {
@@ -85,12 +82,8 @@ func TestCheckAnswer(t *testing.T) {
 				got = err.Error()
 			}
 			expect.Equal(t, "error", c.want, got)
-			if !Answered(c.answer) {
-				t.Error("it is not recognized as an answer of a converter")
-			}
+			expect.Equal(t, "recognized as an answer of a converter", true, Answered(c.answer))
 		})
 	}
-	if Answered(ProbeRequest()) {
-		t.Error("what no converter has seen is taken for an answer")
-	}
+	expect.Equal(t, "what no converter has seen is taken for an answer", false, Answered(ProbeRequest()))
 }

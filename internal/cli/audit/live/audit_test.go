@@ -251,9 +251,7 @@ func TestAddressOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address, server := addressOf(&test.config)
-			if address != test.address || server != test.name {
-				t.Errorf("%s, %s", address, server)
-			}
+			expect.Equal(t, "address and server", []string{test.address, test.name}, []string{address, server})
 		})
 	}
 }

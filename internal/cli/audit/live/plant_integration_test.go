@@ -91,12 +91,8 @@ func converted(by func(*testing.T) *apiextensionsv1.WebhookClientConfig, withObj
 	}
 }
 
-func (c converter) config() *apiextensionsv1.WebhookClientConfig {
-	return &apiextensionsv1.WebhookClientConfig{URL: &c.url, CABundle: c.bundle}
-}
-
 func newRenaming(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-	return newConverter(t, year, rename).config()
+	return newConverter(t, year, rename)
 }
 
 // newForeign has a caBundle that does not verify its certificate.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -43,9 +44,7 @@ func TestAudit(t *testing.T) {
 					t.Errorf("finding %+v", finding)
 				}
 			}
-			if len(report.NotChecked) > 0 {
-				t.Errorf("not checked: %v", report.NotChecked)
-			}
+			expect.Equal(t, "not checked", "[]", fmt.Sprint(report.NotChecked))
 		})
 	}
 }
@@ -80,7 +79,7 @@ var plants = map[string]struct {
 		return func(options *Options) { options.NoReads = true }
 	}, []string{"Error Certain CABundleForeign"}},
 	"webhook with a certificate that expires": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-		return newConverter(t, 24*time.Hour, rename).config()
+		return newConverter(t, 24*time.Hour, rename)
 	}, false), []string{"Note Certain ConversionUnproven", "Warning Certain CertificateExpiring"}},
 	"webhook of a Service that is missing": {converted(toService("missing", 443), true),
 		[]string{"Error Certain ConversionFails v1beta1", "Error Certain ServiceMissing"}},
@@ -91,7 +90,7 @@ var plants = map[string]struct {
 		return nil
 	}, []string{"Error Certain ServiceWithoutEndpoints", "Note Certain ConversionUnproven"}},
 	"webhook that refuses": {converted(func(t *testing.T) *apiextensionsv1.WebhookClientConfig {
-		return newConverter(t, year, refuse).config()
+		return newConverter(t, year, reviews.Refuse)
 	}, true), []string{"Error Certain ConversionFails v1beta1"}},
 
 	"pruned after a failure": {func(t *testing.T, c *cluster, crd *apiextensionsv1.CustomResourceDefinition) func(*Options) {

@@ -105,9 +105,8 @@ func TestOnlyThePage(t *testing.T) {
 		"no cluster":               {"POST", "/api/live", header("X", "y"), http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, text := s.ask(test.method, test.path, bytes.NewReader(question), test.change); got != test.want {
-				t.Errorf("%d, want %d: %s", got, test.want, text)
-			}
+			got, text := s.ask(test.method, test.path, bytes.NewReader(question), test.change)
+			expect.Equal(t, "the status of "+text, test.want, got)
 		})
 	}
 }
@@ -126,9 +125,8 @@ func TestFiles(t *testing.T) {
 // TestTooLarge sends more than a server takes.
 func TestTooLarge(t *testing.T) {
 	status, text := start(t, nil).ask("POST", "/api/check", strings.NewReader(`{"crd": "`+strings.Repeat("a", maxQuestion)))
-	if status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "leave out objects") {
-		t.Errorf("%d: %s", status, text)
-	}
+	expect.Equal(t, "status", http.StatusRequestEntityTooLarge, status)
+	expect.Contains(t, "the answer", text, "leave out objects")
 }
 
 // TestLive tests the objects of a cluster, which the test gives.
@@ -142,24 +140,19 @@ func TestLive(t *testing.T) {
 		}
 		return &verify.Report{Outcome: verify.Passed, Policy: policy.Name, ObjectsFrom: crd.Name + " of the cluster", Objects: 7}, nil
 	}})
-	if _, text := s.ask("GET", "/api/start", nil); !strings.Contains(text, `"live":"https://cluster.example"`) {
-		t.Errorf("the page begins with %s", text)
-	}
-	ask := func(change func(*playground.Input)) (int, string) {
+	_, text := s.ask("GET", "/api/start", nil)
+	expect.Contains(t, "the answer", text, `"live":"https://cluster.example"`)
+	ask := func(want int, part string, change func(*playground.Input)) {
 		question := playground.Question{Input: playground.Sample()}
 		change(&question.Input)
 		encoded, err := json.Marshal(question)
 		expect.NoError(t, err)
-		return s.ask("POST", "/api/live", bytes.NewReader(encoded))
+		status, text := s.ask("POST", "/api/live", bytes.NewReader(encoded))
+		expect.Equal(t, "status", want, status)
+		expect.Contains(t, "the answer", text, part)
 	}
-	if status, text := ask(func(*playground.Input) {}); status != http.StatusOK || !strings.Contains(text, "7 objects from crontabs.stable.example.com of the cluster") {
-		t.Errorf("%d: %s", status, text)
-	}
-	if status, text := ask(func(in *playground.Input) { in.Policy = "a: b" }); status != http.StatusOK || !strings.Contains(text, "there is no ConversionPolicy") {
-		t.Errorf("%d: %s", status, text)
-	}
+	ask(http.StatusOK, "7 objects from crontabs.stable.example.com of the cluster", func(*playground.Input) {})
+	ask(http.StatusOK, "there is no ConversionPolicy", func(in *playground.Input) { in.Policy = "a: b" })
 	fails = true
-	if status, text := ask(func(*playground.Input) {}); status != http.StatusBadRequest || !strings.Contains(text, "the cluster is gone") {
-		t.Errorf("%d: %s", status, text)
-	}
+	ask(http.StatusBadRequest, "the cluster is gone", func(*playground.Input) {})
 }
