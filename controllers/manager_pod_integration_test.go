@@ -55,9 +55,7 @@ func TestReadManagerPod(t *testing.T) {
 	expect.Equal(t, "settings", observed.Settings{Namespace: system, ManagerAccount: "conversion-operator", Inherited: inherited}, settings)
 	pod := &corev1.Pod{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: managerPod}, pod))
-	if len(pod.Spec.Tolerations) != 3 {
-		t.Errorf("the pod tolerates %v, want two taints of lost nodes besides its own", pod.Spec.Tolerations)
-	}
+	expect.Equal(t, "tolerations, two for taints of lost nodes besides the pod's own,", 3, len(pod.Spec.Tolerations))
 	if err := ReadManagerPod(t.Context(), manager, "another", &settings); err == nil || !strings.Contains(err.Error(), "conversion-system/another does not exist") {
 		t.Errorf("a pod that does not exist: %v", err)
 	}

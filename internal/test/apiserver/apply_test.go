@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,9 +55,7 @@ func (a applied) play(t *testing.T, k *kind) {
 	case a.conflict == "":
 		again, err := k.apply(t, a.version, a.manager, a.fields, a.force)
 		expect.NoError(t, err)
-		if again.GetResourceVersion() != got.GetResourceVersion() {
-			t.Errorf("%s: the same again was written", a.what)
-		}
+		expect.Equal(t, a.what+": resource version after the same again", got.GetResourceVersion(), again.GetResourceVersion())
 	}
 	wantFields(t, a.what+": at v1alpha1", k.get(t, "v1alpha1", "one"), a.old)
 	current := k.get(t, "v1", "one")
@@ -75,9 +72,7 @@ func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, ow
 		expect.NoError(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 		got[entry.Manager+" "+path.Base(entry.APIVersion)] = fields
 	}
-	if diff := cmp.Diff(fieldsOf(t, owners), got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: owners (-want +got):\n%s", what, diff)
-	}
+	expect.Equal(t, what+": owners", fieldsOf(t, owners), got, cmpopts.EquateEmpty())
 }
 
 // testApply uses three managers at three versions.

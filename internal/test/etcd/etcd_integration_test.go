@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -36,9 +35,8 @@ func TestClient(t *testing.T) {
 	for _, entry := range entries {
 		got = append(got, fmt.Sprintf("%s=%q of %d", entry.Key, entry.Value, entry.ModRevision))
 	}
-	if diff := cmp.Diff(want, got); diff != "" || revision != 7 {
-		t.Errorf("the revision is %d, entries (-want +got):\n%s", revision, diff)
-	}
+	expect.Equal(t, "revision", 7, revision)
+	expect.Equal(t, "entries", want, got)
 	if entry, err := client.Get(t.Context(), "/in/1"); err != nil || string(entry.Value) != "ä\x00" {
 		t.Errorf("/in/1 is %q, %v", entry.Value, err)
 	}
