@@ -139,9 +139,8 @@ func TestCertManager(t *testing.T) {
 	})
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
 	ready(t, name)
-	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey]) {
-		t.Error("caBundle is not what cert-manager issued by")
-	}
+	issued := string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey])
+	expect.Equal(t, "caBundle", issued, string(getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle))
 	checkIdle(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {

@@ -319,9 +319,8 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 	wantOwners(t, "after all", one, `{creator v1: {f:spec: {.: {}, f:endpoint: {.: {}, f:host: {}}}},
 		old v1alpha1: {f:spec: {f:hostPort: {}}}, mid v1beta1: {f:spec: {f:hint: {}}}, new v1: {f:spec: {f:tier: {}}}}`)
 	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), "spec: {hint: x, address: {host: a, port: 81}}")
-	if _, kept := k.get(t, "v1alpha1", "one").GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !kept {
-		t.Error("the tier is not preserved at v1alpha1")
-	}
+	_, kept := k.get(t, "v1alpha1", "one").GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]
+	expect.Equal(t, "the tier is preserved at v1alpha1", true, kept)
 }
 
 var filledKind = twoVersions{

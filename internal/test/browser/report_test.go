@@ -89,9 +89,7 @@ func TestAlone(t *testing.T) {
 					t.Errorf("it asked for %s", url)
 				}
 			}
-			if len(b.requests) == 0 {
-				t.Error("nothing was asked for: requests are not seen")
-			}
+			expect.Equal(t, "requests are seen", true, len(b.requests) > 0)
 			expect.Equal(t, "what the browser says", "[]", fmt.Sprintf("%q", b.said))
 		})
 	}

@@ -158,9 +158,7 @@ func TestManagerIsFound(t *testing.T) {
 	objects.read(t, "Deployment conversion-operator", &manager)
 	expect.Equal(t, "the ServiceMonitor selects the Service", true, found.selects(t, service.Labels))
 	template := manager.Spec.Template
-	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
-		t.Error("the Service does not select managers")
-	}
+	expect.Equal(t, "the Service selects managers", true, labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)))
 	if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(names.Labels("crontabs.example.com", names.ConverterComponent))) {
 		t.Error("the Service selects converters, too")
 	}
@@ -172,9 +170,8 @@ func TestManagerIsFound(t *testing.T) {
 	if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool { return port.Name == target }) {
 		t.Errorf("the manager has no port %q", target)
 	}
-	if _, found := objects["ClusterRole conversion-operator-metrics-reader"]; !found {
-		t.Error("the ClusterRole that rbac.yaml binds is not there")
-	}
+	_, has := objects["ClusterRole conversion-operator-metrics-reader"]
+	expect.Equal(t, "the ClusterRole that rbac.yaml binds is there", true, has)
 }
 
 // TestPodsAreFound: each PodMonitor selects the operator's pods of its kind, for any policy, and no

@@ -172,9 +172,8 @@ func TestReadings(t *testing.T) {
 	if got := readings(s); len(got) != 1 || got[0].name != "job-01" || got[0].version != hub {
 		t.Errorf("it reads %+v", got)
 	}
-	if s.Kind = "overwrite conversion"; len(readings(s)) != 0 {
-		t.Error("it reads while another client's conversion is in force")
-	}
+	s.Kind = "overwrite conversion"
+	expect.Equal(t, "readings while another client's conversion is in force", 0, len(readings(s)))
 }
 
 func TestTargets(t *testing.T) {
