@@ -8,7 +8,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +55,6 @@ func TestReadManagerPod(t *testing.T) {
 	pod := &corev1.Pod{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: managerPod}, pod))
 	expect.Equal(t, "tolerations, two for taints of lost nodes besides the pod's own,", 3, len(pod.Spec.Tolerations))
-	if err := ReadManagerPod(t.Context(), manager, "another", &settings); err == nil || !strings.Contains(err.Error(), "conversion-system/another does not exist") {
-		t.Errorf("a pod that does not exist: %v", err)
-	}
+	err := ReadManagerPod(t.Context(), manager, "another", &settings)
+	expect.Contains(t, "the error of a pod that does not exist", fmt.Sprint(err), "conversion-system/another does not exist")
 }

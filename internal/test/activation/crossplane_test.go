@@ -55,7 +55,7 @@ func TestCrossplane(t *testing.T) {
 		t.Errorf("status.crd.writer is %+v", writer)
 	}
 	expect.Equal(t, "host at v1 of an object of v1beta1", "early.example.com", k.read(t, "v1", "early", "host"))
-	expect.Equal(t, "a field that Crossplane adds to each version", "missing", k.read(t, "v1", "early", "crossplane", "compositionRef", "name"))
+	expect.Equal(t, "a field that Crossplane adds", "missing", k.read(t, "v1", "early", "crossplane", "compositionRef", "name"))
 	k.write(t, "v1", "late", "{host: late.example.com, port: '2'}")
 	expect.Equal(t, "hostPort at v1beta1 of an object of v1", "late.example.com:2", k.read(t, "v1beta1", "late", "hostPort"))
 

@@ -145,8 +145,10 @@ func TestObjectsTooLarge(t *testing.T) {
 	check := func() {
 		t.Helper()
 		k.wantReads(t, "v1beta1", "before")
-		expect.Contains(t, "a write at v1beta1", fmt.Sprint(k.write(t, "v1beta1", "before")), "the fields that only version v1 has take ", ".spec.blob")
-		expect.Contains(t, "a write at v1", fmt.Sprint(k.write(t, "v1", "before")), "the object cannot be converted to v1beta1 as a whole", ".spec.blob")
+		expect.Contains(t, "a write at v1beta1", fmt.Sprint(k.write(t, "v1beta1", "before")),
+			"the fields that only version v1 has take ", ".spec.blob")
+		expect.Contains(t, "a write at v1", fmt.Sprint(k.write(t, "v1", "before")),
+			"the object cannot be converted to v1beta1 as a whole", ".spec.blob")
 		expect.Contains(t, "another one", fmt.Sprint(cluster.Create(t.Context(), k.object("v1", "another", "a", incompressible.Text(300<<10)))),
 			"denied the request", "the object cannot be converted to v1beta1 as a whole", "make .spec.blob smaller")
 		expect.NoError(t, k.write(t, "v1beta1", "small"))

@@ -45,7 +45,8 @@ func TestText(t *testing.T) {
 	text := ask[string](b, `document.body.innerText`)
 	expect.Contains(t, "the report", text,
 		"CronTab", "Nothing is lost", "v1 → v2\t", "Preserved", ".cronSpec", "1 format", ".spec.dayOfWeek",
-		"spec.converter.declarative.spokes[0].rules[0]", "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'", "3 objects from objects.yaml")
+		"spec.converter.declarative.spokes[0].rules[0]", "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'",
+		"3 objects from objects.yaml")
 	// One field of v1 becomes five fields of v2, so five curves start at one row.
 	expect.Equal(t, "curves leave .cronSpec", 5, ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`))
 	expect.Equal(t, "the title", "CronTab: conversion report", ask[string](b, `document.title`))
