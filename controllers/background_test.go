@@ -26,9 +26,7 @@ func TestChecks(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b := newBackground(t.Context())
 	samples := newChecks(b, func() time.Time { return now })
-	if got := samples.latest("a"); got != nil {
-		t.Fatalf("known before anything was started: %+v", got)
-	}
+	expect.Equal(t, "known before anything was started", nil, samples.latest("a"))
 	results := make(chan observed.BackgroundCheck)
 	find := func(context.Context) observed.BackgroundCheck { return <-results }
 	samples.start("a", "one", find)
@@ -40,9 +38,7 @@ func TestChecks(t *testing.T) {
 		{Subject: "another", Running: true, Attempts: 1},
 	} {
 		results <- observed.BackgroundCheck{Objects: 3}
-		if woken := <-b.checked; woken.Object.GetName() != "a" {
-			t.Errorf("wakes %s, want a", woken.Object.GetName())
-		}
+		expect.Equal(t, "wakes", "a", (<-b.checked).Object.GetName())
 		if last := samples.latest("a"); last.Running || last.Objects != 3 || !last.Ended.Equal(now) {
 			t.Errorf("after the result it is %+v", last)
 		}
@@ -52,9 +48,7 @@ func TestChecks(t *testing.T) {
 	results <- observed.BackgroundCheck{}
 	<-b.checked
 	samples.forget("a")
-	if got := samples.latest("a"); got != nil {
-		t.Errorf("still known after it was forgotten: %+v", got)
-	}
+	expect.Equal(t, "known after it was forgotten", nil, samples.latest("a"))
 }
 
 func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
@@ -76,9 +70,7 @@ func TestRestart(t *testing.T) {
 	check(t, searches, observed.BackgroundCheck{Subject: "one", Running: true, Attempts: 1})
 	short := func(context.Context) observed.BackgroundCheck { return observed.BackgroundCheck{Objects: 1} }
 	searches.restart("a", "two", short)
-	if woken := <-b.checked; woken.Object.GetName() != "a" {
-		t.Errorf("wakes %s, want a", woken.Object.GetName())
-	}
+	expect.Equal(t, "wakes", "a", (<-b.checked).Object.GetName())
 	searches.restart("a", "two", short)
 	<-b.checked
 	if got := searches.latest("a"); got.Subject != "two" || got.Objects != 1 || got.Attempts != 1 {
@@ -168,17 +160,13 @@ func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	for range 4 {
 		select {
 		case woken := <-b.checked:
-			if got := woken.Object.GetName(); got != policy {
-				t.Errorf("policy %q is woken", got)
-			}
+			expect.Equal(t, "woken", policy, woken.Object.GetName())
 		case <-deadline:
 			t.Fatalf("no turn for samples %+v, resamples %+v, counts %+v, API server %+v",
 				c.samples.latest(policy), c.resamples.latest(policy), c.writes.latest(policy), c.apiServer.latest(policy))
 		}
 	}
-	if len(cleaning) > 0 {
-		t.Errorf("%d kinds are cleaned at the same time, want %d", cleaningsAtOnce+len(cleaning), cleaningsAtOnce)
-	}
+	expect.Equal(t, "kinds that are cleaned at the same time besides as many as may be", 0, len(cleaning))
 }
 
 func definitionOf(plural string) *apiextensionsv1.CustomResourceDefinition {

@@ -86,9 +86,7 @@ func TestForeignSecret(t *testing.T) {
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, "theirs", "elsewhere.svc", nil)))
 	condition := waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName))
-	if want := names.ServerName(name, system); !strings.Contains(condition.Message, want) {
-		t.Errorf("the message lacks %q: %s", want, condition.Message)
-	}
+	expect.Contains(t, "the message", condition.Message, names.ServerName(name, system))
 	replace(t, theirs(t, "theirs", names.ServerName(name, system), nil))
 	ready(t, name)
 }
@@ -141,9 +139,8 @@ func TestCertManager(t *testing.T) {
 	})
 	expect.NoError(t, cluster.Create(t.Context(), theirs(t, request.Spec.SecretName, request.Spec.DNSNames[0], request.Spec.SecretTemplate.Labels)))
 	ready(t, name)
-	if got := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle; string(got) != string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey]) {
-		t.Error("caBundle is not what cert-manager issued by")
-	}
+	issued := string(getSecret(t, request.Spec.SecretName).Data[observed.CAKey])
+	expect.Equal(t, "caBundle", issued, string(getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle))
 	checkIdle(t, name)
 
 	changePolicy(t, name, func(spec *v1alpha1.ConversionPolicySpec) {
@@ -188,9 +185,7 @@ func TestInjected(t *testing.T) {
 	}
 	generation := inject(other.Data[observed.CAKey])
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch))
-	if got := getCRD(t, name); got.Generation != generation {
-		t.Errorf("what was injected is overwritten: %d writes", got.Generation-generation)
-	}
+	expect.Equal(t, "generation after the injection", generation, getCRD(t, name).Generation)
 	inject(append(other.Data[observed.CAKey], getSecret(t, "injected").Data[observed.CAKey]...))
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 }

@@ -34,9 +34,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		t.Fatalf("not compiled: %v", first.Errors)
 	}
 	crd.ResourceVersion, crd.Status.StoredVersions = "2", []string{"v2"} // another status
-	if again := rules.result(policy, crd); again.Ruleset != first.Ruleset {
-		t.Error("compiled again for the same generations")
-	}
+	expect.Equal(t, "kept for the same generations", true, rules.result(policy, crd).Ruleset == first.Ruleset)
 	for name, change := range map[string]func(){
 		"generation of the policy":                      func() { policy.Generation++ },
 		"generation of the CustomResourceDefinition":    func() { crd.Generation++ },
@@ -45,14 +43,11 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 		"forgotten, as the policy was gone for a while": func() { rules.forget(policy.Name) },
 	} {
 		before := rules.result(policy, crd)
-		if change(); rules.result(policy, crd).Ruleset == before.Ruleset {
-			t.Errorf("%s: not compiled again", name)
-		}
+		change()
+		expect.Equal(t, name+": compiled again", true, rules.result(policy, crd).Ruleset != before.Ruleset)
 	}
 	policy.Spec.Converter.Declarative = nil
-	if result := rules.result(policy, crd); result.Ruleset != nil {
-		t.Error("a policy without rules still has compiled rules")
-	}
+	expect.Equal(t, "a policy without rules has compiled rules", false, rules.result(policy, crd).Ruleset != nil)
 }
 
 // TestLeavesAreNotKept: what the manager keeps of the rules has all that decisions need, and no verdict on
@@ -95,26 +90,16 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 		read := rulesets.read("policy", []corev1.ConfigMap{configMap})
 		return len(read) == 1 && read[0].Hash == hash && read[0].Readable
 	}
-	if !is() {
-		t.Fatal("it cannot be read")
-	}
+	expect.Equal(t, "it can be read", true, is())
 	configMap.BinaryData = map[string][]byte{conversion.StoredName("widgets", hash): []byte("damaged")}
-	if !is() {
-		t.Error("it was loaded again")
-	}
+	expect.Equal(t, "it is kept, and not loaded again", true, is())
 	configMap.ResourceVersion = "2"
-	if is() {
-		t.Error("what was changed was not loaded again")
-	}
+	expect.Equal(t, "what was changed is kept, and not loaded again", false, is())
 	configMap.BinaryData, configMap.UID = stored, "d"
-	if !is() {
-		t.Error("another ConfigMap of the name was not loaded")
-	}
+	expect.Equal(t, "another ConfigMap of the name is loaded", true, is())
 	expect.Equal(t, "are remembered", 1, len(rulesets.byPolicy["policy"]))
 	rulesets.forget("policy")
 	configMap.DeletionTimestamp = &metav1.Time{}
 	*configMap.DeletionTimestamp = metav1.Unix(1, 0)
-	if is() {
-		t.Error("one that is being deleted is readable")
-	}
+	expect.Equal(t, "one that is being deleted is readable", false, is())
 }

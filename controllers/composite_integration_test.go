@@ -63,9 +63,7 @@ func TestComposite(t *testing.T) {
 	own(xrd.GetUID())
 	pods.run(t, name)
 	copied := copyConversion(t, xrd, func(conversion *apiextensionsv1.CustomResourceConversion) bool { return conversion != nil })
-	if crds.Strategy(copied) != apiextensionsv1.WebhookConverter {
-		t.Fatalf("the XRD has %+v", copied.Spec.Conversion)
-	}
+	expect.Equal(t, "strategy of the XRD", apiextensionsv1.WebhookConverter, crds.Strategy(copied))
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	if writer := getPolicy(t, name).Status.CRD.Writer; writer == nil || writer.Tool != crds.Crossplane {
 		t.Errorf("status.crd.writer is %+v", writer)

@@ -170,13 +170,10 @@ func TestConfinementIsChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check := &Confinement{Client: c.client, Log: logr.Discard()}
 			check.check(t.Context())
-			if got := check.last.Load(); got == nil || *got != c.want {
-				t.Errorf("the check remembers %v", got)
-			}
+			expect.Equal(t, "what the check remembers", &c.want, check.last.Load())
 		})
 	}
 	crd := getCRD(t, "conversionpolicies.conversion-operator.io")
-	if _, changed := crd.Annotations["conversion-operator.io/confinement-check"]; changed {
-		t.Error("the check changed the CustomResourceDefinition")
-	}
+	_, changed := crd.Annotations["conversion-operator.io/confinement-check"]
+	expect.Equal(t, "the check changed the CustomResourceDefinition", false, changed)
 }

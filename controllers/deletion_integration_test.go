@@ -9,11 +9,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,9 +35,7 @@ func TestRetain(t *testing.T) {
 	active := activate(t, "retain.leaving.example.com", unchanged)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	condition := waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse)
-	if !strings.Contains(condition.Message, "v1beta1 is served") {
-		t.Errorf("the message does not name the version: %s", condition.Message)
-	}
+	expect.Contains(t, "the message", condition.Message, "v1beta1 is served")
 	checkIdle(t, active.Name)
 	changeCRD(t, active.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] })
 	waitForRelease(t, active.Name)
@@ -116,9 +112,7 @@ func TestDeletedPolicy(t *testing.T) {
 	waitUntilGone(t, active.Name)
 	checkEvents(t, active.Name, v1alpha1.ReasonOrphaned, "", "CustomResourceDefinition")
 	checkIdle(t, active.Name)
-	if diff := cmp.Diff(before, remainingObjects(t, active.Name)); diff != "" {
-		t.Errorf("the rest (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "the rest", before, remainingObjects(t, active.Name))
 	create(t, policy(group), &v1alpha1.ConversionPolicy{})
 	waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
 	expect.Equal(t, "the CustomResourceDefinition has generation", active.Generation, getCRD(t, active.Name).Generation)
@@ -177,7 +171,5 @@ func TestStaleCacheIsNoOrphan(t *testing.T) {
 	stale.orphans.put(active.Name, orphan{released: time.Unix(0, 0)})
 	_, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: active.Name}})
 	expect.NoError(t, err)
-	if after := deploymentOf(t, active.Name); after.UID != before.UID {
-		t.Error("the Deployment was deleted, and made again")
-	}
+	expect.Equal(t, "UID of the Deployment, which stays,", before.UID, deploymentOf(t, active.Name).UID)
 }

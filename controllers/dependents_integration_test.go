@@ -60,9 +60,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	mayList(t, "*", true)
 	k.search(t)
 	k.blocked(t, v1alpha1.ReasonBlocked, v1alpha1.BlockedDependents, "other objects name it (2): ValidatingWebhookConfiguration named.example.com (AdmissionWebhook), ConfigMap default/owned (OwnerReference): ")
-	if got := crds.ServedVersions(getCRD(t, k.name)); !slices.Contains(got, "v1beta1") {
-		t.Errorf("served are %v", got)
-	}
+	expect.Equal(t, "v1beta1 is served", true, slices.Contains(crds.ServedVersions(getCRD(t, k.name)), "v1beta1"))
 
 	checkReleases(t)
 
@@ -185,7 +183,5 @@ func (k *kind) blocked(t *testing.T, reason string, by v1alpha1.VersionBlockReas
 		}), fmt.Sprintf("%+v", is)
 	})
 	condition := waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, reason)
-	if !strings.Contains(condition.Message, message) {
-		t.Errorf("the message is %q, want %q in it", condition.Message, message)
-	}
+	expect.Contains(t, "the message", condition.Message, message)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/dependents"
@@ -57,9 +56,7 @@ func TestFoundDependents(t *testing.T) {
 			if c.want.Dependents == nil {
 				c.want.Dependents = map[string]observed.Dependents{}
 			}
-			if diff := cmp.Diff(c.want, foundDependents(&c.report)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.Equal(t, "dependents", c.want, foundDependents(&c.report))
 		})
 	}
 }
@@ -84,8 +81,7 @@ func TestWebhooksAreNoDependents(t *testing.T) {
 		content, err := json.Marshal(configuration)
 		expect.NoError(t, err)
 		found, err := target.Admission(content)
-		if err != nil || len(found) != test.want {
-			t.Errorf("of policy %s: %+v, %v; want %d", test.policy, found, err, test.want)
-		}
+		expect.NoError(t, err)
+		expect.Equal(t, "found of policy "+test.policy, test.want, len(found))
 	}
 }

@@ -58,9 +58,7 @@ func TestDrift(t *testing.T) {
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
 			checkEvents(t, active.Name, v1alpha1.ReasonConversionDrifted, c.message, "ConversionPolicy", "CustomResourceDefinition")
 			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured)
-			if got, want := getCRD(t, active.Name).Generation, active.Generation+2; got != want {
-				t.Errorf("generation %d, want %d: their write and ours", got, want)
-			}
+			expect.Equal(t, "generation, after their write and ours,", active.Generation+2, getCRD(t, active.Name).Generation)
 			drift := getPolicy(t, active.Name).Status.Drift
 			if drift.LastManager != c.manager || drift.Answer != v1alpha1.DriftRepaired || len(drift.Repairs) != 1 {
 				t.Errorf("status.drift is %+v, want one repair after %q", drift, c.manager)
@@ -87,9 +85,7 @@ func TestNoDrift(t *testing.T) {
 	}
 	checkIdle(t, active.Name)
 	expect.Equal(t, "generation", active.Generation, getCRD(t, active.Name).Generation)
-	if drift := getPolicy(t, active.Name).Status.Drift; drift != nil {
-		t.Errorf("status.drift is %+v", drift)
-	}
+	expect.Equal(t, "status.drift", nil, getPolicy(t, active.Name).Status.Drift)
 }
 
 // TestDriftWhileAPodHangs: a slow probe does not delay the repair of a foreign write.
@@ -143,9 +139,7 @@ func TestDriftWithStaleCache(t *testing.T) {
 		expect.NoError(t, err)
 		return tries && result.RequeueAfter == conflictPause, fmt.Sprintf("tries to write: %t, %v", tries, result)
 	})
-	if got := getCRD(t, active.Name); got.Generation != dropped.Generation {
-		t.Errorf("it wrote spec.conversion: strategy %s", got.Spec.Conversion.Strategy)
-	}
+	expect.Equal(t, "generation, as it does not write spec.conversion,", dropped.Generation, getCRD(t, active.Name).Generation)
 }
 
 func drop(t *testing.T, name string) {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,9 +74,7 @@ func TestFleetsFromSecrets(t *testing.T) {
 		for _, request := range f.fleetsFrom(t.Context(), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: secret}}) {
 			got = append(got, request.Name)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("a change of the Secret %q reconciles %v, want %v", secret, got, want)
-		}
+		expect.Equal(t, "policies that a change of the Secret "+secret+" reconciles", want, got)
 	}
 }
 
@@ -109,17 +106,14 @@ func TestFleetUsersWake(t *testing.T) {
 	for _, step := range steps {
 		woken = nil
 		users.record(step.state, observed.FleetsOf(step.state.Policy, step.state.CRD))
-		if !slices.Equal(woken, step.want) {
-			t.Errorf("a policy %s: %v are woken, want %v", step.name, woken, step.want)
-		}
+		expect.Equal(t, "woken when a policy "+step.name, step.want, woken)
 	}
 	users.record(converting(blue, "", ""), []string{"blue"})
 	woken = nil
 	users.forget("a")
 	users.forget("a")
-	if !slices.Equal(woken, []string{"blue"}) || len(users.byPolicy) > 0 {
-		t.Errorf("a policy is gone: %v are woken, %v is remembered", woken, users.byPolicy)
-	}
+	expect.Equal(t, "woken when a policy is gone", []string{"blue"}, woken)
+	expect.Equal(t, "remembered of a policy that is gone", 0, len(users.byPolicy))
 }
 
 // TestPoliciesOfFleet: policies that ask for a fleet are unknown until they were reconciled, and those
@@ -148,9 +142,7 @@ func TestPoliciesOfFleet(t *testing.T) {
 		{Name: "theirs", Known: true},
 		{Name: "unknown", Object: &unknown},
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("policies of the fleet (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "policies of the fleet", want, got)
 }
 
 // aRuleset is a ruleset as it is stored.
@@ -176,9 +168,7 @@ func TestShardsAreReadOnce(t *testing.T) {
 	want := observed.StoredRevision{Hash: hash + ".blue", Readable: true, Stored: stored, ConfigMap: shard.Name}
 	reads := func(what string, want ...observed.StoredRevision) {
 		t.Helper()
-		if diff := gocmp.Diff(want, rulesets.readShard(policy, "blue", shard)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
-		}
+		expect.Equal(t, what, want, rulesets.readShard(policy, "blue", shard))
 	}
 	reads("at first", want)
 	marked := rulesets.shared[policy][hash]
@@ -298,21 +288,16 @@ func TestShardsOfAFleet(t *testing.T) {
 		marked.readable = false // shows whether it is loaded again
 		f.loaded["blue"][key] = marked
 		read("green", nil)
-		if state := read("blue", map[string][]byte{key: stored}); len(state.Unreadable) != 1 {
-			t.Error("it was loaded again")
-		}
+		expect.Equal(t, "unreadable, as it is not loaded again,", 1, len(read("blue", map[string][]byte{key: stored}).Unreadable))
 		read("blue", nil)
 		goneHash, left := aRuleset(t, gone)
 		state := read("blue", map[string][]byte{key: []byte("damaged"), conversion.StoredName(names.Child(gone), goneHash): left})
 		if state.Stored != 2 || !state.Orphaned || !slices.Equal(state.Unreadable, []string{key}) {
 			t.Errorf("%d are stored, orphaned: %t, unreadable %v", state.Stored, state.Orphaned, state.Unreadable)
 		}
-		if about := <-f.background.woken; about.Object.GetName() != gone {
-			t.Errorf("%s is woken, want the policy that is gone", about.Object.GetName())
-		}
-		if _, known := f.orphans.get(gone); !known {
-			t.Error("the rest of the policy is not taken care of")
-		}
+		expect.Equal(t, "woken is the policy that is gone", gone, (<-f.background.woken).Object.GetName())
+		_, known := f.orphans.get(gone)
+		expect.Equal(t, "the rest of the policy is taken care of", true, known)
 	})
 }
 
@@ -341,9 +326,7 @@ func TestFleetWakes(t *testing.T) {
 				}
 			}
 			slices.Sort(woken)
-			if !slices.Equal(woken, want) {
-				t.Errorf("%s: %v are woken, want %v", what, woken, want)
-			}
+			expect.Equal(t, what+": woken", want, woken)
 		}
 		expect("at first", "a", "b")
 		expect("nothing changed")

@@ -36,9 +36,7 @@ func TestForeignMigration(t *testing.T) {
 	theirs := createMigration(t, "foreign-runs", name)
 	patchPolicy(t, name, `{"spec":{"migration":{"trigger":"first"}}}`)
 	condition := waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonForeignStorageMigration)
-	if !strings.Contains(condition.Message, "storageversionmigrations.storagemigration.k8s.io/foreign-runs;") {
-		t.Errorf("the message does not name the migration: %s", condition.Message)
-	}
+	expect.Contains(t, "the message", condition.Message, "storageversionmigrations.storagemigration.k8s.io/foreign-runs;")
 	endMigration(t, theirs, "Failed")
 	touch(t, name, 1)
 	waitForRun(t, name)

@@ -105,9 +105,8 @@ func TestTwoManagers(t *testing.T) {
 	}
 	for i, object := range made(nil, "of-others") {
 		expect.NoError(t, cluster.Create(t.Context(), object))
-		if err := first.createOnce(t.Context(), made(ours, "of-others")[i]); err == nil || !strings.Contains(err.Error(), "exists without the labels") {
-			t.Errorf("%T of another client is taken: %v", object, err)
-		}
+		err := first.createOnce(t.Context(), made(ours, "of-others")[i])
+		expect.Contains(t, fmt.Sprintf("the refusal to take %T of another client", object), fmt.Sprint(err), "exists without the labels")
 	}
 }
 

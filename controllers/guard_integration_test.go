@@ -96,9 +96,7 @@ func checkGuardAllowsOperator(t *testing.T, active *apiextensionsv1.CustomResour
 		return apierrors.IsNotFound(err), "still there"
 	})
 	left := getCRD(t, active.Name)
-	if left.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
-		t.Fatalf("the operator has not let go: %+v", left.Spec.Conversion)
-	}
+	expect.Equal(t, "strategy, once the operator has let go,", apiextensionsv1.NoneConverter, left.Spec.Conversion.Strategy)
 }
 
 // TestUninstallGuard: the objects that converters need cannot be deleted while a converter is

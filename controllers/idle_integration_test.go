@@ -84,9 +84,7 @@ func TestIdle(t *testing.T) {
 		for range 5 {
 			look(t, policies)
 		}
-		if wrote := sent.about(policies, before); len(wrote) > 0 {
-			t.Errorf("it writes:\n%s", strings.Join(wrote, "\n"))
-		}
+		expect.Equal(t, "it writes", "", strings.Join(sent.about(policies, before), "\n"))
 	})
 	t.Run("one that starts, for an hour by its clock", func(t *testing.T) { idleHour(t, policies) })
 }
@@ -185,19 +183,13 @@ func idleHour(t *testing.T, policies []string) {
 			expect.NoError(t, reconcileNow(ctx, starts, policy))
 		}
 	}
-	if wrote := wrote.about(policies, 0); len(wrote) > 0 {
-		t.Errorf("it writes:\n%s", strings.Join(wrote, "\n"))
-	}
-	if len(events.notes) > 0 {
-		t.Errorf("it says again:\n%s", strings.Join(events.notes, "\n"))
-	}
+	expect.Equal(t, "it writes", "", strings.Join(wrote.about(policies, 0), "\n"))
+	expect.Equal(t, "it says again", "", strings.Join(events.notes, "\n"))
 	checkTrace(ctx, t, starts, policies[0])
 	// The recorder works: a change of one policy causes an event.
 	patchPolicy(t, policies[0], `{"metadata":{"finalizers":null}}`)
 	expect.NoError(t, client.IgnoreNotFound(reconcileNow(ctx, starts, policies[0])))
-	if len(wrote.about(policies, 0))+len(sent.about(policies, seen)) == 0 {
-		t.Error("a write is not noticed")
-	}
+	expect.Equal(t, "a write is noticed", true, len(wrote.about(policies, 0))+len(sent.about(policies, seen)) > 0)
 }
 
 // checkTrace checks the spans of one reconciliation and their attributes.

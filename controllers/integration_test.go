@@ -142,9 +142,8 @@ func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition
 	}
 	authority := &corev1.Secret{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.AuthoritySecret(crd.Name)}, authority))
-	if string(conversion.Webhook.ClientConfig.CABundle) != string(authority.Data[corev1.TLSCertKey]) {
-		t.Error("caBundle is not the authority that was proven")
-	}
+	proven := string(authority.Data[corev1.TLSCertKey])
+	expect.Equal(t, "caBundle", proven, string(conversion.Webhook.ClientConfig.CABundle))
 	owners := slices.DeleteFunc(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager != names.ManagedBy })
 	if len(owners) != 1 || strings.Contains(owners[0].FieldsV1.GetRawString(), "f:versions") {
 		t.Errorf("the operator owns more than spec.conversion: %v", owners)

@@ -82,19 +82,14 @@ func TestReprobeReadsFailures(t *testing.T) {
 		}
 		quiet()
 		count.Store(1)
-		if about := <-p.background.woken; about.Object.GetName() != "one" {
-			t.Errorf("policy %s is woken", about.Object.GetName())
-		}
+		expect.Equal(t, "woken", "one", (<-p.background.woken).Object.GetName())
 		state := &observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, Pods: []observed.Pod{{UID: "1"}, {UID: "2"}}}
 		p.fillReports(state)
-		if len(state.Pods[0].Failures) != 1 || len(state.Pods[1].Failures) != 0 {
-			t.Errorf("pods are said to have failed in %+v", state.Pods)
-		}
+		expect.Equal(t, "failures of the two pods", []int{1, 0}, []int{len(state.Pods[0].Failures), len(state.Pods[1].Failures)})
 		quiet()
 		p.retainPods("one", nil)
-		if p.fillReports(state); len(state.Pods[0].Failures) != 0 {
-			t.Error("the report of a deleted pod is remembered")
-		}
+		p.fillReports(state)
+		expect.Equal(t, "failures of a deleted pod", 0, len(state.Pods[0].Failures))
 	})
 }
 
@@ -123,18 +118,16 @@ func TestConcurrentResamples(t *testing.T) {
 		i.start(newBackground(ctx))
 		for _, policy := range []string{"a", "b"} {
 			state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
-			if i.observe(&state); state.ResamplersBusy {
-				t.Errorf("busy before %s", policy)
-			}
+			i.observe(&state)
+			expect.Equal(t, "busy before "+policy, false, state.ResamplersBusy)
 			i.do(policy, step.TakeSamples{Subject: "x", Again: true})
 			if i.observe(&state); state.Resampled == nil || !state.Resampled.Running || state.Samples != nil {
 				t.Errorf("of %s is known: %+v, and before the activation %+v", policy, state.Resampled, state.Samples)
 			}
 		}
 		state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{}}
-		if i.observe(&state); !state.ResamplersBusy {
-			t.Error("it is not busy with two")
-		}
+		i.observe(&state)
+		expect.Equal(t, "busy with two", true, state.ResamplersBusy)
 		cancel()
 		synctest.Wait()
 	})
@@ -153,8 +146,6 @@ func TestCausesOfPods(t *testing.T) {
 		v1alpha1.CauseUnknownVersion:      conversion.CauseUnknownVersion,
 		v1alpha1.CauseWrongKind:           conversion.CauseWrongKind,
 	} {
-		if string(documented) != string(reported) {
-			t.Errorf("the API has %s, and pods report %s", documented, reported)
-		}
+		expect.Equal(t, "cause that pods report", string(documented), string(reported))
 	}
 }

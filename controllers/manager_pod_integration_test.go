@@ -8,7 +8,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,10 +54,7 @@ func TestReadManagerPod(t *testing.T) {
 	expect.Equal(t, "settings", observed.Settings{Namespace: system, ManagerAccount: "conversion-operator", Inherited: inherited}, settings)
 	pod := &corev1.Pod{}
 	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: managerPod}, pod))
-	if len(pod.Spec.Tolerations) != 3 {
-		t.Errorf("the pod tolerates %v, want two taints of lost nodes besides its own", pod.Spec.Tolerations)
-	}
-	if err := ReadManagerPod(t.Context(), manager, "another", &settings); err == nil || !strings.Contains(err.Error(), "conversion-system/another does not exist") {
-		t.Errorf("a pod that does not exist: %v", err)
-	}
+	expect.Equal(t, "tolerations, two for taints of lost nodes besides the pod's own,", 3, len(pod.Spec.Tolerations))
+	err := ReadManagerPod(t.Context(), manager, "another", &settings)
+	expect.Contains(t, "the error of a pod that does not exist", fmt.Sprint(err), "conversion-system/another does not exist")
 }

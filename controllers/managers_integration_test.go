@@ -46,12 +46,8 @@ func TestPreviousManager(t *testing.T) {
 	waitFor(t, name, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonWaitingForVersion)
 
 	checkNoWrites(t, name, func(int) { look(t, []string{name}) })
-	if changes := deploymentOf(t, name).Generation - deployment.Generation; changes != 2 {
-		t.Errorf("the Deployment was changed %d times, want there and back", changes)
-	}
-	if now := getCRD(t, name); now.Generation != crd.Generation {
-		t.Errorf("the CustomResourceDefinition was changed %d times", now.Generation-crd.Generation)
-	}
+	expect.Equal(t, "changes of the Deployment, there and back,", 2, deploymentOf(t, name).Generation-deployment.Generation)
+	expect.Equal(t, "generation of the CustomResourceDefinition", crd.Generation, getCRD(t, name).Generation)
 }
 
 func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {

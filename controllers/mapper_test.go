@@ -86,18 +86,14 @@ func TestMapperReadsOneGroup(t *testing.T) {
 			{schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "CronTab"}, nil, "crontabs", meta.RESTScopeNameRoot},
 		} {
 			mapping, err := mapper.RESTMapping(want.kind.GroupKind(), want.versions...)
-			if err != nil {
-				t.Fatalf("%s: %v", want.kind, err)
-			}
+			expect.NoError(t, err)
 			if mapping.GroupVersionKind != want.kind || mapping.Resource != want.kind.GroupVersion().WithResource(want.resource) || mapping.Scope.Name() != want.scope {
 				t.Errorf("%s has the mapping %+v", want.kind, mapping)
 			}
 		}
 	}
 	want := []string{"/api/v1", "/apis/apps", "/apis/apps/v1", "/apis/example.com", "/apis/example.com/v2", "/apis/example.com/v1"}
-	if !slices.Equal(api.asked, want) {
-		t.Errorf("asked for %q, want %q", api.asked, want)
-	}
+	expect.Equal(t, "asked for", want, api.asked)
 }
 
 // TestMapperFindsNewKinds: a kind that did not exist is looked for again, in its group only.
@@ -107,9 +103,8 @@ func TestMapperFindsNewKinds(t *testing.T) {
 	kind := schema.GroupKind{Group: "example.com", Kind: "CronTab"}
 	missing := func(when string) {
 		t.Helper()
-		if _, err := mapper.RESTMapping(kind); !meta.IsNoMatchError(err) {
-			t.Errorf("%s: the answer is %v", when, err)
-		}
+		_, err := mapper.RESTMapping(kind)
+		expect.Equal(t, when+": no kind matches", true, meta.IsNoMatchError(err))
 	}
 	missing("no group")
 	documents["/apis/example.com"] = group("example.com", "v1")
@@ -126,7 +121,5 @@ func TestMapperFindsNewKinds(t *testing.T) {
 	if _, err := mapper.RESTMapping(kind, "v2"); !meta.IsNoMatchError(err) {
 		t.Errorf("a version that does not exist: the answer is %v", err)
 	}
-	if slices.Contains(api.asked, "/apis") {
-		t.Error("all groups were read")
-	}
+	expect.Equal(t, "all groups were read", false, slices.Contains(api.asked, "/apis"))
 }

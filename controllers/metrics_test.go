@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,9 +54,7 @@ func scrape(t *testing.T, reader *inMemory) string {
 	registry.MustRegister(PolicyMetrics{Policies: reader, Log: logr.Discard(), BuildVersion: "v0.0.0"}, FleetMetrics{Fleets: reader, Log: logr.Discard()}, confinement)
 	recorder := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if recorder.Code != http.StatusOK {
-		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
-	}
+	expect.Equal(t, "status with "+recorder.Body.String(), http.StatusOK, recorder.Code)
 	return recorder.Body.String()
 }
 
@@ -217,9 +214,7 @@ func TestAllMigrationStatesAreExported(t *testing.T) {
 	for _, state := range migrationStates {
 		got = append(got, string(state))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("states (-declared +exported):\n%s", diff)
-	}
+	expect.Equal(t, "states that are exported", want, got)
 }
 
 // TestAlertsUseExportedMetrics: some policy exports each metric.
@@ -237,9 +232,5 @@ func TestAlertsUseExportedMetrics(t *testing.T) {
 		policies = append(policies, other)
 	}
 	scraped := scrape(t, &inMemory{policies: policies})
-	for _, pair := range metricstable.Asked(t, "..", metricsNamespace+"_policy") {
-		if !strings.Contains(scraped, pair) {
-			t.Errorf("no policy exports %s", pair)
-		}
-	}
+	expect.Contains(t, "what policies export", scraped, metricstable.Asked(t, "..", metricsNamespace+"_policy")...)
 }

@@ -126,9 +126,7 @@ func TestOtherNodes(t *testing.T) {
 				pods = append(pods, observed.Pod{UID: types.UID(strconv.Itoa(i)), Node: node, Ready: true})
 			}
 			for range 2 {
-				if got := r.otherNodes(t.Context(), pods); got != c.want {
-					t.Errorf("found %+v, want %+v", got, c.want)
-				}
+				expect.Equal(t, "other nodes", c.want, r.otherNodes(t.Context(), pods))
 				slices.Reverse(pods) // as they come from the cache
 			}
 			expect.Equal(t, "lists", c.lists, server.lists)

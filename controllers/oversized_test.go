@@ -25,7 +25,6 @@ func TestReportedOversized(t *testing.T) {
 	want := []v1alpha1.OversizedObject{{Object: "default/a", Version: "v1beta1", FieldsOf: "v1", Fields: []string{".a", ".b"}, Bytes: 400_000, LastTime: metav1.NewTime(now.Add(-time.Minute))}}
 	expect.Equal(t, "result", want, got)
 	later := reportedOversized(&webhook.Failures{Now: theirs.Add(time.Second), Oversized: []webhook.Oversized{good}}, now)
-	if !sameOversized(got, later, oversizedPrecision) || sameOversized(got, nil, oversizedPrecision) {
-		t.Error("it tells the same from another badly")
-	}
+	same := []bool{sameOversized(got, later, oversizedPrecision), sameOversized(got, nil, oversizedPrecision)}
+	expect.Equal(t, "same later, and same as none", []bool{true, false}, same)
 }

@@ -45,9 +45,7 @@ func TestForeignService(t *testing.T) {
 	create(t, manifest(group, "v1beta1", "v1"), &apiextensionsv1.CustomResourceDefinition{})
 	create(t, ownPolicy(group, "service: {namespace: crontab-system, name: webhook, port: 8443}"), &v1alpha1.ConversionPolicy{})
 	missing := waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound)
-	if !strings.Contains(missing.Message, "Service crontab-system/webhook does not exist") {
-		t.Errorf("the message is %s", missing.Message)
-	}
+	expect.Contains(t, "the message", missing.Message, "Service crontab-system/webhook does not exist")
 
 	service := create(t, "metadata: {namespace: crontab-system, name: webhook}\nspec: {ports: [{name: https, port: 443}]}", &corev1.Service{})
 	expect.Eventually(t, "the port is missed", func() (bool, string) {
@@ -65,12 +63,8 @@ ports: [{name: https, port: 9443}, {name: metrics, port: 8080}]
 endpoints: [{addresses: [10.9.9.1], conditions: {ready: true}}, {addresses: [10.9.9.2], conditions: {ready: false}}]
 `, &discoveryv1.EndpointSlice{})
 	refused := waitFor(t, name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTLSVerificationFailed))
-	if !strings.Contains(refused.Message, "endpoint 10.9.9.1:9443 of Service crontab-system/webhook: x509") {
-		t.Errorf("the message is %s", refused.Message)
-	}
-	if getCRD(t, name).Generation != 1 {
-		t.Error("the CustomResourceDefinition was changed")
-	}
+	expect.Contains(t, "the message", refused.Message, "endpoint 10.9.9.1:9443 of Service crontab-system/webhook: x509")
+	expect.Equal(t, "generation of the CustomResourceDefinition", 1, getCRD(t, name).Generation)
 	pods.refuseOwn.Delete("webhook.crontab-system.svc")
 	waitFor(t, name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded)
 	called := getCRD(t, name).Spec.Conversion.Webhook.ClientConfig

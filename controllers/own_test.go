@@ -157,7 +157,5 @@ func TestProbeOwn(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	asked = 0
-	if got := p.prove(ended, p.ownRequests(pod, target, probeScope{lasts: time.Hour})(nil)); got != nil {
-		t.Errorf("a probe that was cut short says %v", got)
-	}
+	expect.Equal(t, "proof by a probe that was cut short", nil, p.prove(ended, p.ownRequests(pod, target, probeScope{lasts: time.Hour})(nil)))
 }

@@ -47,9 +47,7 @@ func TestCountKeepsNoConverter(t *testing.T) {
 		goruntime.GC()
 		return converter.Value() == nil, "it is still there"
 	})
-	if counted.CRD != crd.UID {
-		t.Errorf("the count is %+v", counted)
-	}
+	expect.Equal(t, "counted of", crd.UID, counted.CRD)
 }
 
 func TestHeadCount(t *testing.T) {
@@ -74,15 +72,13 @@ func TestHeadCount(t *testing.T) {
 		t.Errorf("the count began %v ago", since)
 	}
 	expect.Equal(t, "counted", want, c.counted(), cmpopts.IgnoreFields(observed.Held{}, "Since"))
-	if c.begin("v1beta1"); c.counted() != nil {
-		t.Error("what converters have restored is counted")
-	}
+	c.begin("v1beta1")
+	expect.Equal(t, "counted of what converters have restored", nil, c.counted())
 	none := newHeadCount(crd, nil)
 	none.begin("v1")
 	none.add(live.Head{Name: "a"})
-	if none.end(true); none.counted() != nil {
-		t.Error("without rules something is counted")
-	}
+	none.end(true)
+	expect.Equal(t, "counted without rules", nil, none.counted())
 }
 
 // TestDiscarding removes the discarded values from annotations, and counts the rest.

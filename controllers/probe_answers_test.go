@@ -30,9 +30,7 @@ func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (pro
 			pod := observed.Pod{Name: "pod", UID: "pod"}
 			pending := p.proofOf(&pod, plan.Trust{CABundle: []byte("A")},
 				p.rulesetRequests(pod, probe.Target{}, probeScope{policy: "one", leaf: []byte("leaf"), lasts: lasts}))
-			if waited := time.Since(began); waited > 0 {
-				t.Errorf("a reconciliation waited %s", waited)
-			}
+			expect.Equal(t, "a reconciliation waited", 0, time.Since(began))
 			return pod.Proof, pending
 		})
 		stop()
@@ -70,22 +68,16 @@ func TestProbeRunsInBackground(t *testing.T) {
 			}
 			<-time.After(600 * time.Millisecond)
 		}
-		if !woken(p, 5*time.Second) {
-			t.Error("the answer wakes no one")
-		}
+		expect.Equal(t, "the answer wakes the policy", true, woken(p, 5*time.Second))
 		for range 2 { // the answer, and then the same while the next probe is under way
 			if proof, pending := ask(); pending != 0 || !cmp.Equal(timeout, proof) {
 				t.Errorf("proof %v, pending for %s", proof, pending)
 			}
 		}
-		if woken(p, 10*time.Second) {
-			t.Error("the same answer wakes the policy")
-		}
+		expect.Equal(t, "the same answer wakes the policy", false, woken(p, 10*time.Second))
 		reason = probe.ReasonConnectionRefused
 		ask()
-		if !woken(p, 10*time.Second) {
-			t.Error("another answer wakes no one")
-		}
+		expect.Equal(t, "another answer wakes the policy", true, woken(p, 10*time.Second))
 		if proof, _ := ask(); proof == nil || proof.Reason != "ConnectionRefused" {
 			t.Errorf("proof is %v", proof)
 		}
@@ -124,9 +116,7 @@ func TestExpiredAnswers(t *testing.T) {
 		if proof, pending := ask(); proof != nil || pending == 0 {
 			t.Errorf("proof %v, pending for %s", proof, pending)
 		}
-		if !woken(p, time.Second) {
-			t.Error("the answer wakes no one, although the policy waits for it")
-		}
+		expect.Equal(t, "the answer wakes the policy, which waits for it", true, woken(p, time.Second))
 	})
 }
 
@@ -142,11 +132,7 @@ func TestProbeOfDeletedPolicy(t *testing.T) {
 		p.background.end("one")
 		began := time.Now()
 		p.background.running.Wait()
-		if took := time.Since(began); took > 0 {
-			t.Errorf("the probe goes on for %s", took)
-		}
-		if woken(p, time.Minute) {
-			t.Error("a policy that is gone is woken")
-		}
+		expect.Equal(t, "the probe goes on for", 0, time.Since(began))
+		expect.Equal(t, "a policy that is gone is woken", false, woken(p, time.Minute))
 	})
 }

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,9 +42,7 @@ func TestApplyError(t *testing.T) {
 	expect.NoError(t, err)
 	is, err := status.Compute(&unstructured.Unstructured{Object: content})
 	expect.NoError(t, err)
-	if is.Status != status.InProgressStatus {
-		t.Errorf("kstatus reads %s, want InProgress: %s", is.Status, is.Message)
-	}
+	expect.Equal(t, "status that kstatus reads: "+is.Message, status.InProgressStatus, is.Status)
 }
 
 // statusWrites is an API server of one policy that refuses all writes except those of status, and
@@ -104,13 +103,9 @@ func TestOneStatusWrite(t *testing.T) {
 			r := &ConversionPolicyReconciler{Client: writes, Live: writes, Recorder: recorder, Now: time.Now}
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"}}
 			done, applyErr := r.apply(t.Context(), policy, c.decided)
-			if (applyErr != nil) != c.failed {
-				t.Fatalf("error %v", applyErr)
-			}
+			expect.Equal(t, fmt.Sprint("it fails: ", applyErr), c.failed, applyErr != nil)
 			expect.NoError(t, r.report(t.Context(), policy, before, c.decided, done, applyErr))
-			if want := min(1, len(c.want)); writes.count != want {
-				t.Errorf("%d status writes, want %d", writes.count, want)
-			}
+			expect.Equal(t, "status writes", min(1, len(c.want)), writes.count)
 			close(recorder.Events)
 			var got []string
 			for event := range recorder.Events {
@@ -154,8 +149,6 @@ func TestTruncate(t *testing.T) {
 		strings.Repeat("n", maxNote+1):   strings.Repeat("n", maxNote-3) + "...",
 		strings.Repeat("é", maxNote/2+1): strings.Repeat("é", (maxNote-3)/2) + "...",
 	} {
-		if got := truncate(text); got != want {
-			t.Errorf("%d bytes became %d, want %d", len(text), len(got), len(want))
-		}
+		expect.Equal(t, "truncated", want, truncate(text))
 	}
 }

@@ -64,9 +64,7 @@ func reprobed(t *testing.T, test func(p *Prober, f *ownConverter, prove func(abo
 func TestReprobe(t *testing.T) {
 	reprobed(t, func(_ *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		for _, want := range []int32{3, 6, 9} {
-			if got := f.asked.Load(); got != want {
-				t.Errorf("asked %d times, want %d", got, want)
-			}
+			expect.Equal(t, "asked", want, f.asked.Load())
 			<-time.After(5*time.Minute + time.Second)
 			synctest.Wait()
 		}
@@ -78,9 +76,7 @@ func TestReprobeFails(t *testing.T) {
 	reprobed(t, func(p *Prober, f *ownConverter, _ func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("two", nil)
 		f.fails.Store(true)
-		if woken := (<-p.background.woken).Object.GetName(); woken != "one" {
-			t.Errorf("policy %s is woken", woken)
-		}
+		expect.Equal(t, "woken", "one", (<-p.background.woken).Object.GetName())
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		expect.Equal(t, "pods are taken for proven", 0, len(p.proven))
@@ -92,12 +88,8 @@ func TestReprobeWarns(t *testing.T) {
 	reprobed(t, func(p *Prober, f *ownConverter, prove func(probeScope, types.UID) *observed.Proof) {
 		p.retainPods("one", nil)
 		f.warning.Store(new(".spec.note is gone"))
-		if woken := (<-p.background.woken).Object.GetName(); woken != "two" {
-			t.Errorf("policy %s is woken", woken)
-		}
-		if got := prove(probeScope{policy: "two", lasts: p.lifetime}, "3"); got.Warning != ".spec.note is gone" {
-			t.Errorf("proof is %v", got)
-		}
+		expect.Equal(t, "woken", "two", (<-p.background.woken).Object.GetName())
+		expect.Equal(t, "warning", ".spec.note is gone", prove(probeScope{policy: "two", lasts: p.lifetime}, "3").Warning)
 	})
 }
 
@@ -109,14 +101,10 @@ func TestReprobeDuringAMigration(t *testing.T) {
 		about := p.scopeOf(&observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			Certificate: &corev1.Secret{}, Runs: []observed.Run{{Job: &batchv1.Job{}}}})
 		prove(about, "1")
-		if got := f.asked.Load(); got != 3 {
-			t.Errorf("asked %d times although it is proven, want 3", got)
-		}
+		expect.Equal(t, "asked, although it is proven,", 3, f.asked.Load())
 		<-time.After(61 * time.Second)
 		synctest.Wait()
-		if got := f.asked.Load(); got != 5 {
-			t.Errorf("asked %d times, want 5: once each half minute", got)
-		}
+		expect.Equal(t, "asked, once each half minute,", 5, f.asked.Load())
 	})
 }
 
@@ -126,8 +114,6 @@ func TestForgetPods(t *testing.T) {
 		p.retainPods("one", []observed.Pod{{UID: "2"}})
 		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
-		if got := f.asked.Load(); got != 5 {
-			t.Errorf("asked %d times, want 5: pod 2, and that of another policy", got)
-		}
+		expect.Equal(t, "asked of pod 2, and that of another policy,", 5, f.asked.Load())
 	})
 }

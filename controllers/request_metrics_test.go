@@ -74,9 +74,7 @@ func TestRequestMetrics(t *testing.T) {
 
 func TestCountRequestsKnowsItsServer(t *testing.T) {
 	_, _, err := countRequests(strings.NewReader(strings.ReplaceAll(someMetrics, startGauge, "something_else")))
-	if err == nil {
-		t.Error("counts of no server are taken")
-	}
+	expect.Equal(t, "counts of no server are refused", true, err != nil)
 }
 
 // TestMetricsOfEachServer reads those of API servers at addresses of their own, and of several behind
@@ -119,9 +117,7 @@ func TestMetricsOfEachServer(t *testing.T) {
 			var servers []int64
 			for _, server := range got.Requests.Servers {
 				servers = append(servers, server.Started)
-				if server.Counts["v1"] != server.Started {
-					t.Errorf("server %d has the counts %v", server.Started, server.Counts)
-				}
+				expect.Equal(t, "count of the server at v1", server.Started, server.Counts["v1"])
 			}
 			expect.Equal(t, "servers", c.want, servers)
 			if missed := got.Requests.Missed; !strings.HasPrefix(missed, c.missed) || c.missed == "" && missed != "" {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestRequestTimeout is the longest of all API servers.
@@ -49,8 +51,6 @@ func TestRequestTimeout(t *testing.T) {
 	} {
 		addresses = step.addresses
 		timeout.Read(t.Context())
-		if got := timeout.PropagationDelay(); got != step.want {
-			t.Errorf("%s: the propagation delay is %s, want %s", step.name, got, step.want)
-		}
+		expect.Equal(t, step.name+": the propagation delay", step.want, timeout.PropagationDelay())
 	}
 }

@@ -82,9 +82,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		t.Fatalf("there are only %d secrets to look for", len(secrets))
 	}
 	for where, text := range allOutput(t) {
-		if len(text) == 0 {
-			t.Errorf("%s tell nothing at all", where)
-		}
+		expect.Equal(t, where+" tell something", true, len(text) > 0)
 		for _, secret := range secrets {
 			if at := strings.Index(text, secret); at >= 0 {
 				t.Errorf("%s have a part of a Secret: …%.60q…", where, text[max(0, at-100):at])
@@ -120,9 +118,7 @@ func privateLines(t *testing.T, secret *corev1.Secret) []string {
 func allOutput(t *testing.T) map[string]string {
 	t.Helper()
 	output := map[string]string{"logs": logged.read()}
-	if !strings.Contains(output["logs"], "DEBUG") {
-		t.Error("the logs are not at their most talkative")
-	}
+	expect.Equal(t, "the logs are at their most talkative", true, strings.Contains(output["logs"], "DEBUG"))
 	policies, events := &v1alpha1.ConversionPolicyList{}, &eventsv1.EventList{}
 	expect.NoError(t, cluster.List(t.Context(), policies))
 	expect.NoError(t, cluster.List(t.Context(), events))

@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -39,25 +37,20 @@ func TestShardWrites(t *testing.T) {
 	}
 	a := add("a", "a")
 	add("a") // it is being written
-	if !s.waits("default", writeOf("a").key) {
-		t.Error("a is awaited before it is stored")
-	}
+	expect.Equal(t, "a waits, as it is not stored yet", true, s.waits("default", writeOf("a").key))
 	s.succeeded("default", a, time.Now())
 	add("a") // the cache lags behind
 	add("b")
 	add("b")
 	add("c")
-	if s.waits("default", writeOf("a").key) || !s.waits("default", writeOf("b").key) {
-		t.Error("a is stored, and b is not")
-	}
+	waits := []bool{s.waits("default", writeOf("a").key), s.waits("default", writeOf("b").key)}
+	expect.Equal(t, "a, which is stored, and b wait", []bool{false, true}, waits)
 	s.drop("default", writeOf("c").key)
 	add("d")
 	expect.Equal(t, "written together", []string{"b", "d"}, policiesIn(s.next("default")))
 	add("e")
 	s.next("default")
-	if more := s.next("default"); len(more) > 0 {
-		t.Errorf("nothing waits, but %v is written", policiesIn(more))
-	}
+	expect.Equal(t, "written, though nothing waits", nil, policiesIn(s.next("default")))
 	add("f", "f")
 }
 
@@ -74,9 +67,8 @@ func TestShardWritesFail(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	now, err := s.add("default", "b", []shardWrite{writeOf("b")})
-	if diff := cmp.Diff([]string{"b"}, policiesIn(now)); err != nil || diff != "" {
-		t.Errorf("error %v, written (-want +got):\n%s", err, diff)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, "written", []string{"b"}, policiesIn(now))
 }
 
 // TestShardBytes: what is not in the cached shard counts towards its size.
@@ -88,9 +80,7 @@ func TestShardBytes(t *testing.T) {
 	s.succeeded("default", a, now)
 	counts := func(want int, cached *corev1.ConfigMap, now time.Time) {
 		t.Helper()
-		if got := s.bytes("default", "shard-00", cached, now); got != want {
-			t.Errorf("%d bytes, want %d", got, want)
-		}
+		expect.Equal(t, "bytes", want, s.bytes("default", "shard-00", cached, now))
 	}
 	counts(10, nil, now)
 	if other := s.bytes("default", "shard-01", nil, now); other != 0 {

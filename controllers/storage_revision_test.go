@@ -69,7 +69,5 @@ func TestStorageRevisionOfEarlierRead(t *testing.T) {
 		return "100"
 	})
 	expect.NoError(t, revision.check(t.Context()))
-	if err := revision.check(t.Context()); !errors.As(err, new(storageRestoredError)) {
-		t.Errorf("the error is %v", err)
-	}
+	expect.Equal(t, "it finds that storage was restored", true, errors.As(revision.check(t.Context()), new(storageRestoredError)))
 }

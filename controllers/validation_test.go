@@ -7,10 +7,10 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -254,9 +254,7 @@ func TestApplyReplaces(t *testing.T) {
 					got, want := applyPolicy(t, name, to), parsePolicy(t, name, to)
 					gotField, _, _ := unstructured.NestedFieldNoCopy(got.Object, "spec", field)
 					wantField, _, _ := unstructured.NestedFieldNoCopy(want.Object, "spec", field)
-					if diff := cmp.Diff(wantField, gotField); diff != "" {
-						t.Errorf("after {%s}, {%s} results in (-want +got):\n%s", from, to, diff)
-					}
+					expect.Equal(t, fmt.Sprintf("after {%s}, the result of {%s}", from, to), wantField, gotField)
 				}
 			}
 		})

@@ -78,18 +78,14 @@ func (k *kind) checkPromoted(t *testing.T) {
 	expect.Eventually(t, "v1 is the storage version", func() (bool, string) {
 		return crds.StorageVersion(getCRD(t, k.name)) == "v1", "v1beta1"
 	})
-	if got := k.stored(t); got["v1beta1"] != 6 {
-		t.Errorf("etcd has %v before the migration", got)
-	}
+	expect.Equal(t, "objects that etcd has at v1beta1 before the migration", 6, k.stored(t)["v1beta1"])
 	expect.Eventually(t, "v1beta1 may not go while objects are stored in it", func() (bool, string) {
 		is := k.status(t, "v1beta1")
 		return len(is.BlockedBy) > 0 && is.BlockedBy[0].Reason == v1alpha1.BlockedStored && !is.SafeToUnserve, fmt.Sprintf("%+v", is)
 	})
 	k.migrate(t, "v1")
 	waitFor(t, k.name, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated)
-	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
-		t.Errorf("etcd has %v after the migration", got)
-	}
+	expect.Equal(t, "objects in etcd after the migration", map[string]int{"v1": 6}, k.stored(t))
 }
 
 // checkDeprecated: clients get a warning, and their requests keep the version served.
@@ -117,9 +113,7 @@ func (k *kind) checkUnserved(t *testing.T) {
 		return apierrors.IsNotFound(err), fmt.Sprint(err)
 	})
 	expect.NoError(t, k.apply(t, "v1", "both", "new-tool", map[string]any{"port": "81"}))
-	if got := k.namedBy(t, "v1beta1"); len(got) != 6 {
-		t.Errorf("%v name v1beta1: nothing is to be cleared while it soaks", got)
-	}
+	expect.Equal(t, "objects that name v1beta1, of which none is to be cleared while it soaks,", 6, len(k.namedBy(t, "v1beta1")))
 	k.checkIdle(t)
 }
 
@@ -134,14 +128,10 @@ func (k *kind) checkRemoved(t *testing.T) {
 	})
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionTrue, v1alpha1.ReasonRetired)
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
-		if got := k.namedBy(t, version); len(got) != 0 {
-			t.Errorf("%v still name %s", got, version)
-		}
+		expect.Equal(t, "objects that still name "+version, "[]", fmt.Sprint(k.namedBy(t, version)))
 	}
 	k.checkApplies(t)
-	if got := k.stored(t); got["v1"] != 6 || len(got) != 1 {
-		t.Errorf("etcd has %v in the end", got)
-	}
+	expect.Equal(t, "objects in etcd in the end", map[string]int{"v1": 6}, k.stored(t))
 	expect.Eventually(t, "the right to patch objects is gone", func() (bool, string) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.CleanRights(k.name)}, &rbacv1.ClusterRole{})
 		return apierrors.IsNotFound(err), fmt.Sprint(err)

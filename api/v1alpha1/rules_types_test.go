@@ -22,9 +22,7 @@ func TestEveryKindOfRule(t *testing.T) {
 		kinds, counted = append(kinds, kind), append(counted, "has(self."+kind+")")
 	}
 	marker := `rule="[` + strings.Join(counted, ", ") + `].filter(x, x).size() == 1",message="set exactly one of ` + strings.Join(kinds, ", ") + `"`
-	if text := contentOf(t, "rules_types.go"); !strings.Contains(text, marker) {
-		t.Errorf("rules_types.go does not have, above Rule,\n%s", marker)
-	}
+	expect.Contains(t, "rules_types.go, above Rule,", contentOf(t, "rules_types.go"), marker)
 	for path, as := range map[string]string{
 		filepath.Join("..", "..", "controllers", "validation_test.go"): "rules: [{%: {",
 		filepath.Join("..", "docs", "writing-rules.md"):                "| [`%`](#",
@@ -32,9 +30,7 @@ func TestEveryKindOfRule(t *testing.T) {
 	} {
 		text := contentOf(t, path)
 		for _, kind := range kinds {
-			if want := strings.ReplaceAll(as, "%", kind); !strings.Contains(text, want) {
-				t.Errorf("%s does not have %s", path, want)
-			}
+			expect.Contains(t, path, text, strings.ReplaceAll(as, "%", kind))
 		}
 	}
 }

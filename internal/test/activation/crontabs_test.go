@@ -173,9 +173,7 @@ func checkAtRest(t *testing.T, policy string) {
 	})
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": webhook.ProbeGroup + "/v2", "kind": webhook.ProbeKind + "List"}}
 	expect.NoError(t, cluster.List(t.Context(), list))
-	if len(list.Items) > 0 {
-		t.Errorf("%d objects of the operator's own kind are left", len(list.Items))
-	}
+	expect.Equal(t, "objects of the operator's own kind", 0, len(list.Items))
 }
 
 // dns turns the name of a test into a DNS label.

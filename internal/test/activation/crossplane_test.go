@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,16 +54,10 @@ func TestCrossplane(t *testing.T) {
 	if writer == nil || writer.Tool != crds.Crossplane || writer.Source != "compositeresourcedefinitions.apiextensions.crossplane.io/"+k.policy {
 		t.Errorf("status.crd.writer is %+v", writer)
 	}
-	if k.read(t, "v1", "early", "host") != "early.example.com" {
-		t.Error("an object of v1beta1 is not converted")
-	}
-	if k.read(t, "v1", "early", "crossplane", "compositionRef", "name") != "missing" {
-		t.Error("a field that Crossplane adds to each version is not copied")
-	}
+	expect.Equal(t, "host at v1 of an object of v1beta1", "early.example.com", k.read(t, "v1", "early", "host"))
+	expect.Equal(t, "a field that Crossplane adds", "missing", k.read(t, "v1", "early", "crossplane", "compositionRef", "name"))
 	k.write(t, "v1", "late", "{host: late.example.com, port: '2'}")
-	if k.read(t, "v1beta1", "late", "hostPort") != "late.example.com:2" {
-		t.Error("an object of v1 is not converted")
-	}
+	expect.Equal(t, "hostPort at v1beta1 of an object of v1", "late.example.com:2", k.read(t, "v1beta1", "late", "hostPort"))
 
 	t.Run("Crossplane keeps it", k.keepsIt)
 	t.Run("the manager may change nothing else", k.isConfined)
@@ -81,9 +74,7 @@ func (k *composite) keepsIt(t *testing.T) {
 	expect.Eventually(t, "Crossplane has written the CRD", func() (bool, string) {
 		return getCRD(t, k.policy).Labels["written"] == "again", fmt.Sprint(getCRD(t, k.policy).Labels)
 	})
-	if after := getCRD(t, k.policy); after.Generation != before.Generation {
-		t.Errorf("the generation was %d and is %d", before.Generation, after.Generation)
-	}
+	expect.Equal(t, "generation", before.Generation, getCRD(t, k.policy).Generation)
 	k.checkConverts(t)
 }
 
@@ -135,9 +126,7 @@ func (k *composite) isKept(t *testing.T) {
 		return err == nil, fmt.Sprint(err)
 	})
 	expect.NoError(t, without())
-	if diff := cmp.Diff(before, k.xrd(t).Object["spec"].(map[string]any)["conversion"]); diff != "" {
-		t.Errorf("spec.conversion of the XRD (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "spec.conversion of the XRD", before, k.xrd(t).Object["spec"].(map[string]any)["conversion"])
 	k.checkConverts(t)
 	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 }
@@ -171,15 +160,11 @@ func (k *composite) isReleased(t *testing.T) {
 		err := cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, policy)
 		return apierrors.IsNotFound(err), summaryOf(policy.Status.Conditions)
 	})
-	if crds.Strategy(getCRD(t, k.policy)) != apiextensionsv1.NoneConverter {
-		t.Error("the CRD still has a conversion")
-	}
+	expect.Equal(t, "strategy of the CRD", apiextensionsv1.NoneConverter, crds.Strategy(getCRD(t, k.policy)))
 	if conversion, has, _ := unstructured.NestedMap(k.xrd(t).Object, "spec", "conversion"); has {
 		t.Errorf("the XRD still has a conversion: %v", conversion)
 	}
-	if k.read(t, "v1", "early", "host") != "early.example.com" {
-		t.Error("an object has changed")
-	}
+	expect.Equal(t, "host at v1 in the end", "early.example.com", k.read(t, "v1", "early", "host"))
 }
 
 // checkConverts: the CRD has the conversion of the XRD, and Crossplane wrote it there.

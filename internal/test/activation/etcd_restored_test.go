@@ -62,18 +62,14 @@ func TestEtcdRestored(t *testing.T) {
 	end := time.Now().Add(5 * proofLifetime)
 	expect.Eventually(t, "the manager has tested its pods several times", func() (bool, string) {
 		for group, then := range before {
-			if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
-				t.Errorf("the manager changed %s by what it remembered: %+v", now.Name, now.Spec.Conversion)
-			}
+			expect.Equal(t, group+": the conversion by memory", conversionPath(then), conversionPath(getCRD(t, "crontabs."+group)))
 		}
 		return time.Now().After(end), "not yet"
 	})
 	waitReady(t, "crontabs."+changed, v1alpha1.ReasonSucceeded)
 	waitReady(t, "crontabs."+deleted, v1alpha1.ReasonSucceeded)
 	for group, then := range before {
-		if now := getCRD(t, "crontabs."+group); conversionPath(now) != conversionPath(then) {
-			t.Errorf("%s: the conversion is %+v, was %+v", group, now.Spec.Conversion, then.Spec.Conversion)
-		}
+		expect.Equal(t, group+": the conversion", conversionPath(then), conversionPath(getCRD(t, "crontabs."+group)))
 		checkReads(t, group, "old", "a.example.com", "1")
 		checkAtRest(t, "crontabs."+group)
 	}

@@ -59,9 +59,7 @@ func TestPodConvertsWrongly(t *testing.T) {
 	waitJob(t, policy, true)
 	misbehave(t, policy, faults{})
 	waitJob(t, policy, false)
-	if after := getCRD(t, policy); after.Generation != active.Generation {
-		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
-	}
+	expect.Equal(t, "generation of the CustomResourceDefinition", active.Generation, getCRD(t, policy).Generation)
 }
 
 // TestRepeatedProbes: while pods convert correctly, they are probed again and again, and the manager

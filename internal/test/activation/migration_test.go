@@ -73,9 +73,7 @@ func TestSuspendedMigration(t *testing.T) {
 	waitNoRights(t, policy)
 
 	patch(t, getPolicy(t, policy), `{"spec":{"migration":{"suspend":false}}}`)
-	if job := waitJob(t, policy, false); job.UID != first.UID {
-		t.Error("it goes on in another Job")
-	}
+	expect.Equal(t, "UID of the Job in which it goes on", first.UID, waitJob(t, policy, false).UID)
 	patch(t, getPolicy(t, policy), `{"spec":{"migration":{"maxWritesPerSecond":1000}}}`)
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, nil)
 	last := waitJob(t, policy, false)
@@ -86,9 +84,7 @@ func TestSuspendedMigration(t *testing.T) {
 	if is.Migration.Rewritten < done || is.Migration.Rewritten+is.Migration.Current != 100 || is.MigrationEvidence == nil || is.MigrationEvidence.Objects != 100 {
 		t.Errorf("after %d objects: status.migration is %+v, the evidence %+v", done, is.Migration, is.MigrationEvidence)
 	}
-	if stored := getCRD(t, policy).Status.StoredVersions; !slices.Equal(stored, []string{"v1"}) {
-		t.Errorf("storedVersions is %v", stored)
-	}
+	expect.Equal(t, "storedVersions", []string{"v1"}, getCRD(t, policy).Status.StoredVersions)
 	checkRunEvents(t, policy, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrationResumed,
 		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
 	waitNoRights(t, policy)

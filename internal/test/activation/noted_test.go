@@ -145,9 +145,7 @@ func (k *noted) stored(t *testing.T) map[string]storedTab {
 	for _, entry := range entries {
 		one := storedTab{revision: entry.ModRevision}
 		expect.NoError(t, json.Unmarshal(entry.Value, &one))
-		if one.APIVersion != k.group+"/v1" {
-			t.Errorf("%s is stored at %s", one.Metadata.Name, one.APIVersion)
-		}
+		expect.Equal(t, "version at which "+one.Metadata.Name+" is stored", k.group+"/v1", one.APIVersion)
 		all[one.Metadata.Name] = one
 	}
 	return all
@@ -177,9 +175,8 @@ func (k *noted) checkStored(t *testing.T, when string, annotated, data int) {
 			have++
 		}
 	}
-	if are != annotated || have != data {
-		t.Errorf("%s: %d objects hold a note in annotations, want %d; %d have one, want %d", when, are, annotated, have, data)
-	}
+	expect.Equal(t, when+": objects that hold a note in annotations", annotated, are)
+	expect.Equal(t, when+": objects that have a note", data, have)
 }
 
 // revision returns the revision of etcd, and writtenSince the objects written after it.
@@ -400,9 +397,7 @@ func (w *writers) stop(t *testing.T) {
 	t.Helper()
 	w.end()
 	w.group.Wait()
-	if w.first != nil {
-		t.Errorf("a client could not write: %v", w.first)
-	}
+	expect.NoError(t, w.first)
 }
 
 // checkWritten: all writes of clients are stored, and the other fields are unchanged.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,9 +199,7 @@ func checkReads(t *testing.T, group, name, host, port string) {
 
 func checkNoGap(t *testing.T, group string) {
 	t.Helper()
-	if window := getPolicy(t, "crontabs."+group).Status.UnconvertedWindow; window != nil {
-		t.Errorf("status.unconvertedWindow is %+v, want none", window)
-	}
+	expect.Equal(t, "status.unconvertedWindow", nil, getPolicy(t, "crontabs."+group).Status.UnconvertedWindow)
 }
 
 // checkGap: the status lists the objects, and the policy and the CRD have a warning event.
@@ -214,9 +211,8 @@ func checkGap(t *testing.T, group string, written []string) {
 		window = getPolicy(t, name).Status.UnconvertedWindow
 		return window != nil && window.Written != nil, fmt.Sprintf("%+v", window)
 	})
-	if diff := cmp.Diff(written, append([]string{}, window.Objects...)); diff != "" || *window.Written != int64(len(written)) {
-		t.Errorf("%d objects in the window (-want +got):\n%s", *window.Written, diff)
-	}
+	expect.Equal(t, "objects in the window", written, append([]string{}, window.Objects...))
+	expect.Equal(t, "count of the window", int64(len(written)), *window.Written)
 	if window.Until.Before(&window.Since) {
 		t.Errorf("the window ends at %s, before it began at %s", window.Until, window.Since)
 	}

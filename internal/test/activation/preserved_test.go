@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,9 +53,7 @@ func TestPreservedDataBecomesFields(t *testing.T) {
 	k.migrate(t)
 	k.waitCounted(t, "")
 	k.checkStored(t, "when it is corrected", 0, held+1)
-	if wrote := k.writtenSince(t, revision); !cmp.Equal(wrote, []string{"long"}) {
-		t.Errorf("the last run wrote %v", wrote)
-	}
+	expect.Equal(t, "objects that the last run wrote", []string{"long"}, k.writtenSince(t, revision))
 	k.waitUnblocked(t, v1alpha1.BlockedPreservedData)
 	k.waitUnblocked(t, v1alpha1.BlockedPreservedDataUnknown)
 }
@@ -115,28 +112,18 @@ func TestAcceptedLosses(t *testing.T) {
 	k.accept(t, `".note",".color",".mode"`)
 	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
 	writers.stop(t)
-	if left := removed(); left != 0 {
-		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
-	}
-	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
-		t.Errorf("etcd has values of v1beta1 still: %v", now)
-	}
+	expect.Equal(t, "objects that held values of v1beta1 when it was removed", 0, removed())
+	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))
 	before["colored"] = `{"format":2,"fields":{"/color":"red"}}` // v1alpha1 has the field, too
-	if diff := cmp.Diff(before, k.annotations(t, "v1alpha1")); diff != "" {
-		t.Errorf("values of v1alpha1 changed (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "values of v1alpha1", before, k.annotations(t, "v1alpha1"))
 	k.checkWritten(t, writers)
-	if record := getPolicy(t, k.policy).Status.Retirement[0]; record.Discarded != held+1 {
-		t.Errorf("discarded from %d objects", record.Discarded)
-	}
+	expect.Equal(t, "objects that values were discarded from", held+1, getPolicy(t, k.policy).Status.Retirement[0].Discarded)
 	revision = k.revision(t)
 	k.waitUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {
 		found := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.VersionsRetiredCondition)
 		return found != nil && found.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ReadyCondition)
 	})
-	if wrote := k.writtenSince(t, revision); len(wrote) > 0 {
-		t.Errorf("objects were written afterwards: %v", wrote)
-	}
+	expect.Equal(t, "objects that were written afterwards", "[]", fmt.Sprint(k.writtenSince(t, revision)))
 }
 
 // TestUnacceptedLoss: a count from the time when clients could write the version is stale, so
@@ -169,9 +156,7 @@ func TestUnacceptedLoss(t *testing.T) {
 	}
 	k.accept(t, `".note",".mode"`)
 	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
-	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
-		t.Errorf("etcd has values of v1beta1 still: %v", now)
-	}
+	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))
 }
 
 // TestManagerDiesDuringCleanup: the manager dies after some objects, without the response for the
@@ -193,23 +178,13 @@ func TestManagerDiesDuringCleanup(t *testing.T) {
 	expect.Eventually(t, "the manager dies", func() (bool, string) {
 		return died(), fmt.Sprint(getPolicy(t, k.policy).Status.Conditions)
 	})
-	if left := len(k.annotations(t, "v1beta1")); left != held-some {
-		t.Fatalf("%d objects hold values still", left)
-	}
-	if len(getCRD(t, k.policy).Spec.Versions) != 2 {
-		t.Fatal("v1beta1 is removed while objects hold values of it")
-	}
+	expect.Equal(t, "objects that hold values still", held-some, len(k.annotations(t, "v1beta1")))
+	expect.Equal(t, "versions while objects hold values of v1beta1", 2, len(getCRD(t, k.policy).Spec.Versions))
 	revision := k.revision(t)
 	removed := k.watchRemoval(t, "v1beta1") // replaces the tap by which the manager died
 	restart(t)
 	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 1 })
-	if left := removed(); left != 0 {
-		t.Errorf("when v1beta1 was removed, %d objects held values of it", left)
-	}
-	if now := k.annotations(t, "v1beta1"); len(now) != 0 {
-		t.Errorf("etcd has values of v1beta1 still: %v", now)
-	}
-	if wrote := k.writtenSince(t, revision); len(wrote) != held-some {
-		t.Errorf("the next manager wrote %v", wrote)
-	}
+	expect.Equal(t, "objects that held values of v1beta1 when it was removed", 0, removed())
+	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))
+	expect.Equal(t, "objects that the next manager wrote", held-some, len(k.writtenSince(t, revision)))
 }

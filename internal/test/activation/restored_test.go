@@ -7,7 +7,6 @@ package activation
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,18 +42,15 @@ func TestRestored(t *testing.T) {
 			restore(t, saved.crd)
 			awaitServed(t, group)
 			createCronTab(t, group, "v1", "before", "a.example.com:1")
-			if _, err := read(t, group, "v1beta1", "before"); err == nil || !strings.Contains(err.Error(), "conversion webhook") {
-				t.Errorf("an object is read without a converter: %v", err)
-			}
+			_, err := read(t, group, "v1beta1", "before")
+			expect.Contains(t, "the answer without a converter", fmt.Sprint(err), "conversion webhook")
 			if withNamespace {
 				restore(t, saved.children...)
 			}
 			restore(t, saved.policy)
 			waitReady(t, policy, v1alpha1.ReasonSucceeded)
 			checkReads(t, group, "before", "a.example.com", "1")
-			if run := getPolicy(t, policy).Status.Migration; run != nil {
-				t.Errorf("a migration was started: %+v", run)
-			}
+			expect.Equal(t, "status.migration", nil, getPolicy(t, policy).Status.Migration)
 			checkAtRest(t, policy)
 		})
 	}

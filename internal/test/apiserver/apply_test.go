@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,9 +55,7 @@ func (a applied) play(t *testing.T, k *kind) {
 	case a.conflict == "":
 		again, err := k.apply(t, a.version, a.manager, a.fields, a.force)
 		expect.NoError(t, err)
-		if again.GetResourceVersion() != got.GetResourceVersion() {
-			t.Errorf("%s: the same again was written", a.what)
-		}
+		expect.Equal(t, a.what+": resource version after the same again", got.GetResourceVersion(), again.GetResourceVersion())
 	}
 	wantFields(t, a.what+": at v1alpha1", k.get(t, "v1alpha1", "one"), a.old)
 	current := k.get(t, "v1", "one")
@@ -75,9 +72,7 @@ func wantOwners(t *testing.T, what string, object *unstructured.Unstructured, ow
 		expect.NoError(t, json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields))
 		got[entry.Manager+" "+path.Base(entry.APIVersion)] = fields
 	}
-	if diff := cmp.Diff(fieldsOf(t, owners), got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: owners (-want +got):\n%s", what, diff)
-	}
+	expect.Equal(t, what+": owners", fieldsOf(t, owners), got, cmpopts.EquateEmpty())
 }
 
 // testApply uses three managers at three versions.
@@ -324,9 +319,8 @@ func testUpdateManagers(t *testing.T, s *apiServer) {
 	wantOwners(t, "after all", one, `{creator v1: {f:spec: {.: {}, f:endpoint: {.: {}, f:host: {}}}},
 		old v1alpha1: {f:spec: {f:hostPort: {}}}, mid v1beta1: {f:spec: {f:hint: {}}}, new v1: {f:spec: {f:tier: {}}}}`)
 	wantFields(t, "at v1beta1", k.get(t, "v1beta1", "one"), "spec: {hint: x, address: {host: a, port: 81}}")
-	if _, kept := k.get(t, "v1alpha1", "one").GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]; !kept {
-		t.Error("the tier is not preserved at v1alpha1")
-	}
+	_, kept := k.get(t, "v1alpha1", "one").GetAnnotations()[conversion.AnnotationName(k.crd, "v1")]
+	expect.Equal(t, "the tier is preserved at v1alpha1", true, kept)
 }
 
 var filledKind = twoVersions{

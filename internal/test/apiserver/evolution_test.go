@@ -142,9 +142,8 @@ func testChanges(t *testing.T, s *apiServer) {
 			wantFields(t, "at v1", k.get(t, "v1", "read"), spec)
 			k.mergePatch(t, "v1", "written", "metadata: {labels: {touched: 'yes'}}")
 			wantFields(t, "in etcd, when it was written at v1", k.stored(t, "written"), "spec: {"+change.data+"}")
-			if got := k.preservedOf(t, k.stored(t, "written"), "v1"); fmt.Sprint(got) != fmt.Sprint(change.preserved) {
-				t.Errorf("in the annotation is %v, want %v", got, change.preserved)
-			}
+			got := k.preservedOf(t, k.stored(t, "written"), "v1")
+			expect.Equal(t, "in the annotation", fmt.Sprint(change.preserved), fmt.Sprint(got))
 			wantFields(t, "at v1, when it was written there", k.get(t, "v1", "written"), spec)
 			k.store(t, "v1")
 			k.rewrite(t, "v1", "rolled-back")

@@ -9,10 +9,8 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,11 +40,7 @@ func wantErrors(t *testing.T, errs map[string]error, words ...string) {
 			t.Errorf("%s works", attempt)
 			continue
 		}
-		for _, word := range words {
-			if !strings.Contains(errs[attempt].Error(), word) {
-				t.Errorf("%s: %v: no word of %q", attempt, errs[attempt], word)
-			}
-		}
+		expect.Contains(t, attempt, errs[attempt].Error(), words...)
 	}
 }
 
@@ -65,9 +59,7 @@ func testDown(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "down")
 	k.create(t, "v1", "one", spec("v1", "a"))
 	k.create(t, "v1", "two", spec("v1", "a"))
-	if diff := cmp.Diff([]string{"one", "two"}, k.names(t, "v1beta1", metav1.ListOptions{})); diff != "" {
-		t.Fatalf("before (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "before", []string{"one", "two"}, k.names(t, "v1beta1", metav1.ListOptions{}))
 	k.stop()
 	wantErrors(t, k.attempts(t, "v1beta1", "one"), "conversion webhook for down.example.com/v1", "Kind=Gadget failed", k.address(), "connection refused")
 	wantNoErrors(t, k.attempts(t, "v1", "one"))

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,9 +84,7 @@ func (k *kind) granted(t *testing.T, name, grant string) {
 func (k *kind) wantGrant(t *testing.T, what, name, status string) {
 	t.Helper()
 	object := k.get(t, "v2", name)
-	if diff := cmp.Diff(fieldsOf(t, status), object.Object["status"]); diff != "" {
-		t.Errorf("status at v2 %s (-want +got):\n%s", what, diff)
-	}
+	expect.Equal[any](t, "status at v2 "+what, fieldsOf(t, status), object.Object["status"])
 }
 
 // replaceAll acts as kubectl replace: it sends the whole object, with the name and these
@@ -208,9 +205,7 @@ func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 			k.replaceAll(t, "v1", name, "{spec: {size: 1}, status: {phase: Forged}}", annotations)
 			k.wantGrant(t, "after another annotation was written with the object at v1", name, "{phase: Ready, grant: today}")
 		}
-		if got := k.get(t, "v2", name).GetAnnotations(); got["own"] != "x" {
-			t.Errorf("annotations at v2: %v", got)
-		}
+		expect.Equal(t, "own annotation at v2", "x", k.get(t, "v2", name).GetAnnotations()["own"])
 		k.mergePatch(t, "v2", name, "status: {grant: tomorrow}", "status")
 		k.wantGrant(t, "after a write of the status at v2", name, "{phase: Ready, grant: tomorrow}")
 	}

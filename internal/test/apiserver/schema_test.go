@@ -6,7 +6,6 @@
 package apiserver
 
 import (
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -214,9 +213,5 @@ func (k *kind) wantRefused(t *testing.T, version, name, patch string, words ...s
 		t.Errorf("%s at %s: %v, want it to be invalid", patch, version, err)
 		return
 	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%s at %s: %v: no word of %q", patch, version, err, word)
-		}
-	}
+	expect.Contains(t, patch+" at "+version+": the error", err.Error(), words...)
 }

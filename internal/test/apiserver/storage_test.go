@@ -37,18 +37,14 @@ func testVersions(t *testing.T, s *apiServer) {
 			written[name] = version
 			wantFields(t, name+" as created", k.create(t, version, name, spec(version, "a")), spec(version, "a"))
 			stored := k.stored(t, name)
-			if versionOf(stored) != storage {
-				t.Errorf("%s is stored at %s, want %s", name, versionOf(stored), storage)
-			}
+			expect.Equal(t, "version at which "+name+" is stored", storage, versionOf(stored))
 			wantFields(t, name+" in etcd", stored, seen(version, storage, "a"))
 		}
 		k.wantSeen(t, written)
 	}
 	for name, version := range written {
 		k.mergePatch(t, version, name, "metadata: {labels: {touched: 'yes'}}")
-		if stored := versionOf(k.stored(t, name)); stored != "v1" {
-			t.Errorf("%s is stored at %s after it was written", name, stored)
-		}
+		expect.Equal(t, "version at which "+name+" is stored after it was written", "v1", versionOf(k.stored(t, name)))
 	}
 	k.wantSeen(t, written)
 }
@@ -67,9 +63,7 @@ func (k *kind) wantSeen(t *testing.T, written map[string]string) {
 		for i := range list.Items {
 			item := &list.Items[i]
 			names = append(names, item.GetName())
-			if versionOf(item) != read {
-				t.Errorf("%s is of version %s in the list of %s", item.GetName(), versionOf(item), read)
-			}
+			expect.Equal(t, "version of "+item.GetName()+" in the list of "+read, read, versionOf(item))
 			wantFields(t, item.GetName()+" in the list of "+read, item, seen(written[item.GetName()], read, "a"))
 		}
 		expect.Equal(t, "names in the list of "+read, slices.Sorted(maps.Keys(written)), slices.Sorted(slices.Values(names)))
@@ -118,9 +112,7 @@ func (k *kind) mix(t *testing.T) {
 		}
 	}
 	for _, storage := range versions {
-		if got := versionOf(k.stored(t, storage+"-v1beta1")); got != storage {
-			t.Fatalf("%s-v1beta1 is stored at %s", storage, got)
-		}
+		expect.Equal(t, "version at which "+storage+"-v1beta1 is stored", storage, versionOf(k.stored(t, storage+"-v1beta1")))
 	}
 }
 
@@ -146,9 +138,7 @@ func testDeleteDefinition(t *testing.T, s *apiServer) {
 		}
 		return errors.Join(errors.New("it was found"), err)
 	})
-	if left := k.left(t); len(left) > 0 {
-		t.Errorf("etcd still has %v", left)
-	}
+	expect.Equal(t, "left in etcd", "[]", fmt.Sprint(k.left(t)))
 }
 
 // testWatch watches gadgets at each version while others write them.

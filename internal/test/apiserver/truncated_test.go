@@ -131,9 +131,7 @@ func setTeam(object map[string]any, team string) error {
 // wantUntouched expects unchanged bytes in etcd.
 func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint:unparam // tests read better with the name
 	t.Helper()
-	if now := k.revision(t, name); now != before {
-		t.Errorf("%s was written, and is stored as %.300v", name, k.stored(t, name))
-	}
+	expect.Equal(t, "revision of "+name+", which is not to be written", before, k.revision(t, name))
 }
 
 func (k *kind) revision(t *testing.T, name string) int64 {
@@ -149,9 +147,7 @@ func (k *kind) wantReads(t *testing.T, name string, names ...string) {
 	const version = "v1"
 	read := k.get(t, version, name)
 	wantFields(t, name+" at "+version, read, "spec: {team: a}")
-	if text := read.GetAnnotations()[conversion.AnnotationName(k.crd, "v2")]; !strings.Contains(text, `"omitted":{"count":1,`) {
-		t.Errorf("%s at %s has no marker: %s", name, version, text)
-	}
+	expect.Contains(t, "the marker of "+name, read.GetAnnotations()[conversion.AnnotationName(k.crd, "v2")], `"omitted":{"count":1,`)
 	expect.Equal(t, "list at "+version, names, k.names(t, version, metav1.ListOptions{}))
 	ctx, cancel := context.WithTimeout(t.Context(), expect.Patience)
 	defer cancel()

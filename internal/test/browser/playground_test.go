@@ -143,9 +143,8 @@ func TestNewcomer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := visit(t, serve(t), window(1400))
 			b.checked("Nothing is lost")
-			if text := ask[string](b, `document.body.innerText`); strings.Contains(text, "The playground starts") {
-				t.Error("the page still says that it starts")
-			}
+			text := ask[string](b, `document.body.innerText`)
+			expect.Equal(t, "the page still says that it starts", false, strings.Contains(text, "The playground starts"))
 
 			// Without a policy, the page drafts one.
 			b.write("policy", "")
@@ -181,15 +180,10 @@ func TestNewcomer(t *testing.T) {
 			// Objects at the other version, and what made each field.
 			b.press("#tab-conversions")
 			b.until(`document.querySelector('.conversion .back').innerText === 'Comes back to v1 unchanged.'`)
-			for _, want := range []string{"apiVersion: stable.example.com/v2", "\n  min: "} {
-				if text := ask[string](b, `document.querySelector('.conversion pre').innerText`); !strings.Contains(text, want) {
-					t.Errorf("the object at v2 lacks %q: %s", want, text)
-				}
-			}
+			at2 := ask[string](b, `document.querySelector('.conversion pre').innerText`)
+			expect.Contains(t, "the object at v2", at2, "apiVersion: stable.example.com/v2", "\n  min: ")
 			made := ask[string](b, `[...document.querySelectorAll('.conversion tbody tr')].find(row => row.innerText.includes('.spec.hour')).innerText`)
-			if !strings.Contains(made, "by a rule format") || !strings.Contains(made, ".spec.cronSpec") {
-				t.Errorf(".spec.hour is explained by %q", made)
-			}
+			expect.Contains(t, "what explains .spec.hour", made, "by a rule format", ".spec.cronSpec")
 			// The name of the rule leads to it.
 			b.do(evaluate(`document.querySelector('.conversion tbody button').click()`))
 			b.until(`document.activeElement === document.querySelector('#panel-policy .editor')`)
@@ -207,9 +201,7 @@ func TestNewcomer(t *testing.T) {
 			if got, want := b.policyText(), "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'"; !strings.HasPrefix(got, start) || !strings.Contains(got, want) {
 				t.Errorf("saved %q", got)
 			}
-			if len(b.said) > 0 {
-				t.Errorf("the browser says %q", b.said)
-			}
+			expect.Equal(t, "what the browser says", "[]", fmt.Sprintf("%q", b.said))
 		})
 	}
 }
@@ -344,18 +336,14 @@ func TestPlaygroundAlone(t *testing.T) {
 			if ask[bool](b, `fetch('http://127.0.0.1:9/').then(() => true, () => true)`) && !slices.ContainsFunc(b.said, func(text string) bool { return strings.Contains(text, "Content Security Policy") }) {
 				t.Errorf("the browser says nothing about the policy: %q", b.said)
 			}
-			if strings.Contains(ask[string](b, `location.href`), "token") {
-				t.Error("the token stays in the address")
-			}
+			expect.Equal(t, "the token stays in the address", false, strings.Contains(ask[string](b, `location.href`), "token"))
 		})
 	}
 	url := serve(t)
 	other := visit(t, serveStatic(t))
 	for _, path := range []string{"api/start", "api/check"} {
 		got := ask[string](other, `fetch(`+quote(url[:strings.LastIndex(url, "/")+1]+path)+`, {method: `+quote(map[bool]string{true: "GET", false: "POST"}[path == "api/start"])+`, mode: 'no-cors'}).then(() => 'answered', () => 'refused')`)
-		if got != "refused" {
-			t.Errorf("another page that asks for %s is %s", path, got)
-		}
+		expect.Equal(t, "another page that asks for "+path, "refused", got)
 	}
 }
 

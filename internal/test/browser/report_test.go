@@ -43,14 +43,10 @@ func TestLayout(t *testing.T) {
 func TestText(t *testing.T) {
 	b := open(t, "crontab-cronspec", window(1400))
 	text := ask[string](b, `document.body.innerText`)
-	for _, want := range []string{
+	expect.Contains(t, "the report", text,
 		"CronTab", "Nothing is lost", "v1 → v2\t", "Preserved", ".cronSpec", "1 format", ".spec.dayOfWeek",
-		"spec.converter.declarative.spokes[0].rules[0]", "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'", "3 objects from objects.yaml",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q", want)
-		}
-	}
+		"spec.converter.declarative.spokes[0].rules[0]", "template: '{min} {hour} {dayOfMonth} {month} {dayOfWeek}'",
+		"3 objects from objects.yaml")
 	// One field of v1 becomes five fields of v2, so five curves start at one row.
 	expect.Equal(t, "curves leave .cronSpec", 5, ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`))
 	expect.Equal(t, "the title", "CronTab: conversion report", ask[string](b, `document.title`))
@@ -62,9 +58,7 @@ func TestColours(t *testing.T) {
 			t.Run(name+" in "+colours, func(t *testing.T) {
 				b := open(t, name, window(1400), scheme(colours))
 				b.clean("pale")
-				if brightness := ask[float64](b, `brightness()`); brightness > 0.5 != bright {
-					t.Errorf("the page's brightness is %f", brightness)
-				}
+				expect.Equal(t, "the page is bright", bright, ask[float64](b, `brightness()`) > 0.5)
 			})
 		}
 	}
@@ -96,12 +90,8 @@ func TestAlone(t *testing.T) {
 					t.Errorf("it asked for %s", url)
 				}
 			}
-			if len(b.requests) == 0 {
-				t.Error("nothing was asked for: requests are not seen")
-			}
-			if len(b.said) > 0 {
-				t.Errorf("the browser says: %q", b.said)
-			}
+			expect.Equal(t, "requests are seen", true, len(b.requests) > 0)
+			expect.Equal(t, "what the browser says", "[]", fmt.Sprintf("%q", b.said))
 		})
 	}
 }
@@ -133,9 +123,8 @@ func TestPaper(t *testing.T) {
 		b := open(t, name, window(718), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
 		b.clean("hidden")
 		b.clean("sideways")
-		if ask[bool](b, `document.querySelector('nav').checkVisibility()`) {
-			t.Errorf("%s: contents are printed, which lead nowhere on paper", name)
-		}
+		printed := ask[bool](b, `document.querySelector('nav').checkVisibility()`)
+		expect.Equal(t, name+": contents are printed, which lead nowhere on paper", false, printed)
 	}
 }
 
@@ -164,9 +153,8 @@ func TestKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	expect.Equal(t, "the first link leads to", "content", ask[string](b, `document.activeElement.id`))
 	b.do(chromedp.Focus(`.mapping > details:last-of-type > summary`), chromedp.KeyEvent(kb.Enter))
-	if !ask[bool](b, `document.querySelector('.mapping > details:last-of-type').open`) {
-		t.Error("Enter does not open what is the same in both versions")
-	}
+	opens := ask[bool](b, `document.querySelector('.mapping > details:last-of-type').open`)
+	expect.Equal(t, "Enter opens what is the same in both versions", true, opens)
 }
 
 // spoken is an element in the accessibility tree.
@@ -229,9 +217,7 @@ func TestSpoken(t *testing.T) {
 			"banner":      {""}, "main": {""}, "contentinfo": {""},
 			"navigation": {"Contents"},
 		} {
-			if !slices.Equal(names[role], want) {
-				t.Errorf("at %d, there are %q of the role %s, want %q", width, names[role], role, want)
-			}
+			expect.Equal(t, fmt.Sprintf("at %d, names of the role %s", width, role), want, names[role])
 		}
 		for _, role := range []string{"region", "table", "image", "link", "heading", "columnheader", "rowheader"} {
 			if len(names[role]) == 0 || slices.Contains(names[role], "") {
@@ -262,9 +248,7 @@ func checkHeadings(t *testing.T, heard []spoken) {
 			first++
 		}
 	}
-	if first != 1 {
-		t.Errorf("there are %d headings of the first level", first)
-	}
+	expect.Equal(t, "headings of the first level", 1, first)
 }
 
 // TestDrawingsHaveWords finds each link of a drawing also in a table, for screen readers and
@@ -272,9 +256,8 @@ func checkHeadings(t *testing.T, heard []spoken) {
 func TestDrawingsHaveWords(t *testing.T) {
 	b := open(t, "cluster", window(1400))
 	for _, tag := range ask[[]string](b, `[...document.querySelectorAll('.map .tag:not(.same)')].map(e => e.textContent)`) {
-		if !ask[bool](b, `[...document.querySelectorAll('table .tag')].some(e => e.textContent === `+quote(tag)+`)`) {
-			t.Errorf("no table has %q", tag)
-		}
+		has := ask[bool](b, `[...document.querySelectorAll('table .tag')].some(e => e.textContent === `+quote(tag)+`)`)
+		expect.Equal(t, "a table has "+tag, true, has)
 	}
 }
 

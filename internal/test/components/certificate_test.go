@@ -35,9 +35,8 @@ func TestMetricsCertificate(t *testing.T) {
 			c.objects.read(t, "Deployment "+c.prefix+"conversion-operator", &manager)
 			serverName := c.prefix + "conversion-operator-metrics." + c.namespace + ".svc"
 			expect.Equal(t, "names in the certificate", []string{serverName}, certificate.Spec.DNSNames)
-			if certificate.Namespace != c.namespace || manager.Namespace != c.namespace {
-				t.Errorf("the certificate is in %s, and the manager in %s", certificate.Namespace, manager.Namespace)
-			}
+			expect.Equal(t, "namespace of the certificate", c.namespace, certificate.Namespace)
+			expect.Equal(t, "namespace of the manager", c.namespace, manager.Namespace)
 			if _, found := c.objects["Issuer "+certificate.Spec.IssuerRef.Name]; !found {
 				t.Errorf("there is no Issuer %s", certificate.Spec.IssuerRef.Name)
 			}
@@ -77,7 +76,6 @@ func TestOpenShiftMonitors(t *testing.T) {
 		objects.read(t, kind+" conversion-operator-scrape", &binding)
 		expect.Equal(t, "subjects of the "+kind, want, binding.Subjects)
 	}
-	if _, found := build(t, "openshift")["RoleBinding conversion-operator-scrape"]; found {
-		t.Error("there is a RoleBinding for a Prometheus that nothing is to be scraped by")
-	}
+	_, found := build(t, "openshift")["RoleBinding conversion-operator-scrape"]
+	expect.Equal(t, "there is a RoleBinding for a Prometheus that nothing is to be scraped by", false, found)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,9 +103,7 @@ func TestMonitoringOnlyAdds(t *testing.T) {
 	added := 0
 	for name, object := range build(t, "prometheus", "grafana") {
 		if before, found := without[name]; found {
-			if diff := cmp.Diff(string(before), string(object)); diff != "" {
-				t.Errorf("%s is changed (-before +after):\n%s", name, diff)
-			}
+			expect.Equal(t, name, string(before), string(object))
 			continue
 		}
 		added++
@@ -116,9 +113,7 @@ func TestMonitoringOnlyAdds(t *testing.T) {
 			t.Errorf("%s is in the namespace %q", name, meta.Namespace)
 		}
 	}
-	if added == 0 {
-		t.Error("nothing is added")
-	}
+	expect.Equal(t, "something is added", true, added > 0)
 }
 
 // monitor is a ServiceMonitor or a PodMonitor.
@@ -161,13 +156,9 @@ func TestManagerIsFound(t *testing.T) {
 	objects.read(t, "ServiceMonitor conversion-operator", &found)
 	objects.read(t, "Service conversion-operator-metrics", &service)
 	objects.read(t, "Deployment conversion-operator", &manager)
-	if !found.selects(t, service.Labels) {
-		t.Error("the ServiceMonitor does not select the Service")
-	}
+	expect.Equal(t, "the ServiceMonitor selects the Service", true, found.selects(t, service.Labels))
 	template := manager.Spec.Template
-	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)) {
-		t.Error("the Service does not select managers")
-	}
+	expect.Equal(t, "the Service selects managers", true, labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(template.Labels)))
 	if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(names.Labels("crontabs.example.com", names.ConverterComponent))) {
 		t.Error("the Service selects converters, too")
 	}
@@ -179,9 +170,8 @@ func TestManagerIsFound(t *testing.T) {
 	if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool { return port.Name == target }) {
 		t.Errorf("the manager has no port %q", target)
 	}
-	if _, found := objects["ClusterRole conversion-operator-metrics-reader"]; !found {
-		t.Error("the ClusterRole that rbac.yaml binds is not there")
-	}
+	_, has := objects["ClusterRole conversion-operator-metrics-reader"]
+	expect.Equal(t, "the ClusterRole that rbac.yaml binds is there", true, has)
 }
 
 // TestPodsAreFound: each PodMonitor selects the operator's pods of its kind, for any policy, and no
@@ -192,13 +182,9 @@ func TestPodsAreFound(t *testing.T) {
 		var found monitor
 		objects.read(t, "PodMonitor conversion-operator-"+name, &found)
 		for _, of := range []string{names.ConverterComponent, names.MigrationComponent, names.VerificationComponent, "manager"} {
-			if got, want := found.selects(t, names.Labels("crontabs.example.com", of)), of == component; got != want {
-				t.Errorf("%s selects the pods of %s: %t, want %t", name, of, got, want)
-			}
+			expect.Equal(t, name+" selects the pods of "+of, of == component, found.selects(t, names.Labels("crontabs.example.com", of)))
 		}
-		if diff := cmp.Diff([]endpoint{{Port: "metrics"}}, found.Spec.Pods); diff != "" {
-			t.Errorf("%s: endpoints (-want +got):\n%s", name, diff)
-		}
+		expect.Equal(t, name+": endpoints", []endpoint{{Port: "metrics"}}, found.Spec.Pods)
 	}
 }
 
@@ -213,8 +199,6 @@ func TestEveryComponentIsDocumented(t *testing.T) {
 		if slices.Contains(overlays, component) {
 			overlay = "yes "
 		}
-		if row := "| `" + component + "` | " + overlay + "| "; !strings.Contains(string(page), "\n"+row) {
-			t.Errorf("api/docs/installing.md has no row that begins with %s", row)
-		}
+		expect.Contains(t, "api/docs/installing.md", string(page), "\n| `"+component+"` | "+overlay+"| ")
 	}
 }

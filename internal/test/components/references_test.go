@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -140,7 +139,5 @@ func TestConversionPolicies(t *testing.T) {
 	if !found || !strings.HasPrefix(condition, " && ") || len(guard.Spec.MatchConditions)+len(keep.Spec.MatchConditions) != 2 {
 		t.Errorf("the guard applies if %v, and keep-conversion if %v", guard.Spec.MatchConditions, keep.Spec.MatchConditions)
 	}
-	if diff := cmp.Diff(guard.Spec.MatchConstraints, keep.Spec.MatchConstraints); diff != "" {
-		t.Errorf("match constraints (-guard +keep-conversion):\n%s", diff)
-	}
+	expect.Equal(t, "match constraints of keep-conversion and the guard", guard.Spec.MatchConstraints, keep.Spec.MatchConstraints)
 }

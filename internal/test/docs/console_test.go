@@ -52,18 +52,15 @@ func TestParse(t *testing.T) {
 		{Text: "false && true\n"},
 	}
 	expect.Equal(t, "commands", commands, page.Blocks[0].Commands())
-	if _, err := parse("```sh\nno end\n"); err == nil {
-		t.Error("a block without an end is read")
-	}
+	_, err = parse("```sh\nno end\n")
+	expect.Equal(t, "a block without an end is refused", true, err != nil)
 }
 
 func TestCommandsWithoutAPrompt(t *testing.T) {
 	block := Block{Language: "sh", Text: "one \\\n  more\n\n  cat <<EOF\nx\nEOF\ntwo\n"}
 	want := []Command{{Text: "one \\\n  more\n"}, {Text: "  cat <<EOF\nx\nEOF\n"}, {Text: "two\n"}}
 	expect.Equal(t, "commands", want, block.Commands())
-	if got := (Block{Language: "yaml", Text: "a: b\n"}).Commands(); got != nil {
-		t.Errorf("YAML has the commands %v", got)
-	}
+	expect.Equal(t, "commands of YAML", nil, (Block{Language: "yaml", Text: "a: b\n"}).Commands())
 }
 
 func TestSection(t *testing.T) {
@@ -74,9 +71,7 @@ func TestSection(t *testing.T) {
 		for _, block := range page.Section(name).Blocks {
 			got += block.Text
 		}
-		if got != want {
-			t.Errorf("under %s there is %q, want %q", name, got, want)
-		}
+		expect.Equal(t, "under "+name, want, got)
 	}
 }
 
@@ -91,9 +86,7 @@ func TestAnswers(t *testing.T) {
 		"NAME AGE HASH\na 3m9s 0123456789abcdef\n":                                               false,
 		"": false,
 	} {
-		if got := Answers(shown, answer); got != want {
-			t.Errorf("%v, want %v, for\n%s", got, want, answer)
-		}
+		expect.Equal(t, "it is the answer: "+answer, want, Answers(shown, answer))
 	}
 }
 
@@ -104,9 +97,7 @@ func TestMasks(t *testing.T) {
 		"pod a-d884ab8c-7c9f4b5d6-x7k2p until never, its record a-migrate-01234567":              false,
 		"pod a-d884ab8d-7c9f4b5d6-x7k2p until 2030-01-01 (in 7d), its record a-migrate-01234567": false,
 	} {
-		if got := Answers(shown, answer); got != want {
-			t.Errorf("%v, want %v, for %s", got, want, answer)
-		}
+		expect.Equal(t, "it is the answer: "+answer, want, Answers(shown, answer))
 	}
 }
 
@@ -117,9 +108,7 @@ func TestPartsOfLines(t *testing.T) {
 	} {
 		expect.Equal(t, shown, want, Answers(shown, "Error: a failed: b refused"))
 	}
-	if Answers("aba … aba", "aba") {
-		t.Error("one text is at the beginning and at the end")
-	}
+	expect.Equal(t, "one text is at the beginning and at the end", false, Answers("aba … aba", "aba"))
 }
 
 func tooLittle(_, answer string) error {

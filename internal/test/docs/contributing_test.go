@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -65,15 +63,11 @@ func TestContributorsCommands(t *testing.T) {
 		case "bin/conversion-operator":
 			typeCommand(t, words)
 		case "bin/localcluster":
-			if !strings.Contains(read(t, "internal/dev/localcluster/cmd/main.go"), `"`+words[1]) {
-				t.Errorf("%s: bin/localcluster has no such command", line)
-			}
+			expect.Contains(t, "the commands of bin/localcluster", read(t, "internal/dev/localcluster/cmd/main.go"), `"`+words[1])
 		}
 	}
 	for _, program := range []string{"make", "go", "bin/conversion-operator", "bin/localcluster"} {
-		if found[program] == 0 {
-			t.Errorf("no command of %s was found", program)
-		}
+		expect.Equal(t, "a command of "+program+" was found", true, found[program] > 0)
 	}
 }
 
@@ -148,9 +142,7 @@ func TestStages(t *testing.T) {
 		if told == nil || run == nil {
 			t.Fatalf("the stages of make %s are not found", target)
 		}
-		if diff := cmp.Diff(strings.Fields(run[1]), strings.Split(told[1], ", ")); diff != "" {
-			t.Errorf("stages of make %s (-run +told):\n%s", target, diff)
-		}
+		expect.Equal(t, "stages of make "+target, strings.Fields(run[1]), strings.Split(told[1], ", "))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,9 +65,7 @@ func checkNoAccess(ctx context.Context, t *testing.T, crontab scenarios.CronTab)
 				t.Errorf("pod %s mounts a ServiceAccount token", pod.Name)
 			}
 		}
-		if pod.Spec.ServiceAccountName != "conversion-operator-converter" {
-			t.Errorf("pod %s runs as %s", pod.Name, pod.Spec.ServiceAccountName)
-		}
+		expect.Equal(t, "ServiceAccount of pod "+pod.Name, "conversion-operator-converter", pod.Spec.ServiceAccountName)
 	}
 	for _, verb := range []string{"get", "list", "create"} {
 		answer, err := teller.Run(ctx, "kubectl", "auth", "can-i", verb, "secrets", "-n", system,
@@ -109,9 +106,7 @@ func changeRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 		waitCached(ctx, t, crontab, separator)
 	}
 	waitStored(ctx, t, crontab, first)
-	if diff := cmp.Diff(before, uids(converters(ctx, t, crontab))); diff != "" {
-		t.Errorf("pods were replaced (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "pods, none of which is to be replaced,", before, uids(converters(ctx, t, crontab)))
 	reads, err := reader.Stop()
 	if err != nil {
 		t.Errorf("a read failed after %d: %v", reads, err)
@@ -227,9 +222,7 @@ func rotate(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 		rotation, now := getPolicy(ctx, t, crontab).Status.Rotation, caBundle(ctx, t, crontab)
 		return rotation.State == v1alpha1.RotationIdle && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
 	})
-	if got := getCRD(ctx, t, crontab).Generation - generation; got != 2 {
-		t.Errorf("the CustomResourceDefinition was written %d times for one authority, want 2", got)
-	}
+	expect.Equal(t, "writes of the CustomResourceDefinition for one authority", 2, getCRD(ctx, t, crontab).Generation-generation)
 }
 
 func caBundle(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []byte {
@@ -253,9 +246,7 @@ func hang(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	if process == 0 {
 		return
 	}
-	if counted := getPolicy(ctx, t, crontab).Status.Webhook; counted.Ready != 1 {
-		t.Errorf("status.webhook says that %d pods are ready, want 1", counted.Ready)
-	}
+	expect.Equal(t, "pods that are ready by status.webhook", 1, getPolicy(ctx, t, crontab).Status.Webhook.Ready)
 	expect.NoError(t, syscall.Kill(process, syscall.SIGCONT))
 	waitConverters(ctx, t, crontab)
 }

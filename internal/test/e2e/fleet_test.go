@@ -35,9 +35,7 @@ func TestFleet(t *testing.T) {
 	const name = "e2e"
 	createFleet(ctx, t, name)
 	first, second := inFleet(ctx, t, "first.example.com", name), inFleet(ctx, t, "second.example.com", name)
-	if dedicated := converters(ctx, t, first); len(dedicated) > 0 {
-		t.Errorf("%d pods are of one policy alone", len(dedicated))
-	}
+	expect.Equal(t, "pods that are of one policy alone", 0, len(converters(ctx, t, first)))
 	loads := []*load{startLoad(ctx, t, first), startLoad(ctx, t, second)}
 
 	change(ctx, t, first, `{"spec":{"workload":{},"converterFleetName":null}}`)
@@ -66,9 +64,7 @@ func TestFleet(t *testing.T) {
 	expect.Eventually(t, "the deletion of the fleet is blocked", func() (bool, string) {
 		return apimeta.FindStatusCondition(getFleet(ctx, t, name).Status.Conditions, v1alpha1.DeletionBlockedCondition) != nil, ""
 	})
-	if now := len(fleetPods(ctx, t, name)); now != 2 {
-		t.Errorf("the fleet has %d pods", now)
-	}
+	expect.Equal(t, "pods of the fleet", 2, len(fleetPods(ctx, t, name)))
 	for _, load := range loads {
 		load.checkAll(t)
 		remove(t, load.crontab.CRD())

@@ -100,9 +100,7 @@ func breakPod(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	waitConverters(ctx, t, crontab)
 	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
 	readsUntilRight(ctx, t, crontab)
-	if got := getCRD(ctx, t, crontab).Generation; got != generation {
-		t.Errorf("the CustomResourceDefinition was written %d times", got-generation)
-	}
+	expect.Equal(t, "generation of the CustomResourceDefinition", generation, getCRD(ctx, t, crontab).Generation)
 }
 
 // TestExternalConverter: a converter that users run, in a namespace of their own, serves the
@@ -129,9 +127,7 @@ func TestExternalConverter(t *testing.T) {
 	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
 	expect.NoError(t, fleet.Create(ctx, crontab.At(crontab.Old), objects, crontab.Object))
 	expect.NoError(t, readAll(ctx, crontab))
-	if ours := converters(ctx, t, crontab); len(ours) > 0 {
-		t.Errorf("the operator runs %d converter pods", len(ours))
-	}
+	expect.Equal(t, "converter pods that the operator runs", 0, len(converters(ctx, t, crontab)))
 }
 
 // theirs are a Service and a pod of an image, for a group.

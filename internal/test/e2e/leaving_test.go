@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,9 +35,7 @@ func TestLeaving(t *testing.T) {
 	abandon(ctx, t, crontab)
 
 	run(ctx, t, "kubectl", "delete", "namespace", system, "--timeout=3m")
-	if err := readAll(ctx, crontab); err == nil {
-		t.Error("objects convert without a converter")
-	}
+	expect.Equal(t, "objects convert without a converter", false, readAll(ctx, crontab) == nil)
 	reinstall(ctx, t)
 	expect.Success(t, "objects convert again", func(ctx context.Context) error { return readAll(ctx, crontab) })
 	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
@@ -72,9 +69,7 @@ func abandon(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	reinstall(ctx, t)
 	applySample(ctx, t, crontab, crontab.Policy)
 	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)
-	if diff := cmp.Diff(before, uids(converters(ctx, t, crontab))); diff != "" {
-		t.Errorf("other pods took over (-before +after):\n%s", diff)
-	}
+	expect.Equal(t, "pods, which the operator takes over,", before, uids(converters(ctx, t, crontab)))
 	expect.Equal(t, "the CustomResourceDefinition has generation", generation, getCRD(ctx, t, crontab).Generation)
 	load.check(t)
 }

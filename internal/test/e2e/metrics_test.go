@@ -35,9 +35,8 @@ func TestManagerMetrics(t *testing.T) {
 	token, err := teller.Run(ctx, "kubectl", "-n", scenarios.Namespace, "create", "token", account)
 	expect.NoError(t, err)
 	expectStatus := func(token string, want int) {
-		if status, _ := scrape(ctx, managerURL(ctx, t), token); status != want {
-			t.Errorf("with the token %q: %d, want %d", token, status, want)
-		}
+		status, _ := scrape(ctx, managerURL(ctx, t), token)
+		expect.Equal(t, fmt.Sprintf("status with the token %q", token), want, status)
 	}
 	expectStatus("", http.StatusUnauthorized)
 	expectStatus(token, http.StatusForbidden)

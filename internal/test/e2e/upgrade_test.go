@@ -136,15 +136,9 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 // check counts the writes of both managers: one of the Deployment, for the new image.
 func (c imageChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	if hash := getPolicy(ctx, t, crontab).Status.Converter.Revision; hash != c.ruleset {
-		t.Errorf("the ruleset is %s, and was %s before %s", hash, c.ruleset, c.image)
-	}
-	if got := converterDeployment(ctx, t, crontab).Generation - c.deployment; got != 1 {
-		t.Errorf("the converter's Deployment was changed %d times for %s, want once", got, c.image)
-	}
-	if got := getCRD(ctx, t, crontab).Generation - c.crd; got != 0 {
-		t.Errorf("the CustomResourceDefinition was changed %d times for %s, want never", got, c.image)
-	}
+	expect.Equal(t, "ruleset after "+c.image, c.ruleset, getPolicy(ctx, t, crontab).Status.Converter.Revision)
+	expect.Equal(t, "changes of the converter's Deployment for "+c.image, 1, converterDeployment(ctx, t, crontab).Generation-c.deployment)
+	expect.Equal(t, "changes of the CustomResourceDefinition for "+c.image, 0, getCRD(ctx, t, crontab).Generation-c.crd)
 }
 
 func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *appsv1.Deployment {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestWait(t *testing.T) {
@@ -63,17 +61,12 @@ func TestLastError(t *testing.T) {
 		_, seen := try()
 		got = append(got, seen)
 	}
-	if diff := cmp.Diff([]string{"the first", "the second", "the second", "<nil>"}, got); diff != "" {
-		t.Errorf("errors (-want +got):\n%s", diff)
-	}
-	if _, seen := lastError(ctx, context.Context.Err)(); seen != "context canceled" {
-		t.Errorf("the only error is %s", seen)
-	}
+	Equal(t, "errors", []string{"the first", "the second", "the second", "<nil>"}, got)
+	_, seen := lastError(ctx, context.Context.Err)()
+	Equal(t, "the only error", "context canceled", seen)
 }
 
 func TestJSON(t *testing.T) {
 	want := map[string]any{"a": json.Number("1.0"), "b": []any{json.Number("12345678901234567890")}}
-	if diff := cmp.Diff(want, JSON(t, `{"a": 1.0, "b": [12345678901234567890]}`)); diff != "" {
-		t.Errorf("value (-want +got):\n%s", diff)
-	}
+	Equal[any](t, "value", want, JSON(t, `{"a": 1.0, "b": [12345678901234567890]}`))
 }

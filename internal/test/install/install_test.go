@@ -146,9 +146,7 @@ func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	t.Helper()
 	kubectl.endNamespaces(t)
 	kubectl.play(t, scene(t, "removing")...)
-	if left := kubectl.run(t, "get", "-k", kustomization, "--ignore-not-found", "-o", "name"); left != "" {
-		t.Errorf("after the removal there is:\n%s", left)
-	}
+	expect.Equal(t, "left after the removal", "", kubectl.run(t, "get", "-k", kustomization, "--ignore-not-found", "-o", "name"))
 }
 
 // endNamespaces acts as the namespace controller, which does not run here: it deletes the content
@@ -193,7 +191,6 @@ func TestOverlays(t *testing.T) {
 	for _, overlay := range []string{"single-replica", "openshift", "olm"} {
 		kubectl.run(t, "apply", "--server-side", "--dry-run=server", "-k", config+"/overlays/"+overlay)
 	}
-	if text := kubectl.run(t, "kustomize", config+"/overlays/cert-manager"); strings.Count(text, "kind: Issuer\n") != 3 {
-		t.Errorf("the overlay for cert-manager names an Issuer %d times", strings.Count(text, "kind: Issuer\n"))
-	}
+	text := kubectl.run(t, "kustomize", config+"/overlays/cert-manager")
+	expect.Equal(t, "Issuers that the overlay for cert-manager names", 3, strings.Count(text, "kind: Issuer\n"))
 }

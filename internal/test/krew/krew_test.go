@@ -80,9 +80,7 @@ func TestPackage(t *testing.T) {
 	if short := got.Spec.ShortDescription; short == "" || strings.ContainsAny(short, "\r\n") || len(short) > 50 {
 		t.Errorf("the short description is %q", short)
 	}
-	if !strings.Contains(got.Spec.Caveats, `"$(command -v kubectl-conversion)"`) {
-		t.Errorf("the caveats are %q", got.Spec.Caveats)
-	}
+	expect.Contains(t, "the caveats", got.Spec.Caveats, `"$(command -v kubectl-conversion)"`)
 	var want []platform
 	for _, one := range []struct{ os, arch, bin string }{{"linux", "arm64", "kubectl-conversion"}, {"windows", "amd64", "kubectl-conversion.exe"}} {
 		archive := "kubectl-conversion-" + one.os + "-" + one.arch + ".tar.gz"

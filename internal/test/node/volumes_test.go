@@ -4,6 +4,7 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,8 +100,6 @@ func TestArguments(t *testing.T) {
 func TestImages(t *testing.T) {
 	for _, path := range []string{"/does/not/exist", "relative", t.TempDir()} {
 		want := "image one: " + path + " is no program with an absolute path"
-		if err := CheckImages(map[string]string{"one": path}); err == nil || err.Error() != want {
-			t.Errorf("error %v, want %s", err, want)
-		}
+		expect.Equal(t, "error", want, fmt.Sprint(CheckImages(map[string]string{"one": path})))
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -39,9 +38,7 @@ func TestEveryRightHasAReason(t *testing.T) {
 		}
 	}
 	slices.SortFunc(explained, compare)
-	if diff := cmp.Diff(installed, explained); diff != "" {
-		t.Errorf("reasons.yaml is not about what config/default has (-installed +explained):\n%s", diff)
-	}
+	expect.Equal(t, "what reasons.yaml explains of config/default", installed, explained)
 }
 
 // TestGrantedRights: with the component, the manager may not write cluster roles, and has all other
@@ -95,9 +92,7 @@ func TestPage(t *testing.T) {
 		expect.NoError(t, os.WriteFile(file, slices.Concat(head, begin, want, end, tail), 0o600))
 		return
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got), which go test ./internal/test/rbac -update rewrites:\n%s", file, diff)
-	}
+	expect.Equal(t, file+", which go test ./internal/test/rbac -update rewrites,", string(want), string(got))
 }
 
 func TestReadLog(t *testing.T) {
@@ -145,9 +140,7 @@ func TestUnused(t *testing.T) {
 		{"ClusterRole/conversion-operator", "a", "list"},
 		{"Role/conversion-operator in conversion-system", "a", "get"},
 	}
-	if diff := cmp.Diff(want, log.Unused(roles)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.Equal(t, "unused", want, log.Unused(roles))
 }
 
 // TestProofs: each proof is an existing test.
@@ -211,9 +204,7 @@ func TestCritical(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if !slices.Equal(found, []string{"Deployment", "ResourceQuota"}) {
-		t.Errorf("only these are as they should be: %v", found)
-	}
+	expect.Equal(t, "as they should be", []string{"Deployment", "ResourceQuota"}, found)
 }
 
 // TestReadLeading: writes without the lease are found, in any order of lines. Reads, dry runs and

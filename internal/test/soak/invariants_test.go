@@ -4,6 +4,7 @@
 package soak
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -195,9 +196,7 @@ func TestInvariantsFail(t *testing.T) {
 		})
 	}
 	for _, each := range invariants {
-		if !failed[each.name] {
-			t.Errorf("no case violates %q", each.name)
-		}
+		expect.Equal(t, "a case violates "+each.name, true, failed[each.name])
 	}
 }
 
@@ -239,9 +238,7 @@ func TestAllowed(t *testing.T) {
 			if !c.always {
 				wrong = append(wrong, Check(false, now, before)...)
 			}
-			if len(wrong) > 0 {
-				t.Errorf("violated: %q", wrong)
-			}
+			expect.Equal(t, "violated", "[]", fmt.Sprintf("%q", wrong))
 		})
 	}
 }
@@ -252,10 +249,8 @@ func TestForgetPruned(t *testing.T) {
 	p := &player{pruned: map[string]Pruning{"a": {Revision: 101, Versions: []string{joined}}}}
 	now := healthy(t)
 	storedAt(&now, joined)
-	if p.forgetPruned(map[string]Observation{"a": now}); len(p.pruned) != 1 {
-		t.Error("bytes are left there, and it is forgotten")
-	}
-	if p.forgetPruned(map[string]Observation{"a": healthy(t)}); len(p.pruned) != 0 {
-		t.Errorf("none are left there, and it is remembered: %v", p.pruned)
-	}
+	p.forgetPruned(map[string]Observation{"a": now})
+	expect.Equal(t, "remembered, as bytes are left there,", 1, len(p.pruned))
+	p.forgetPruned(map[string]Observation{"a": healthy(t)})
+	expect.Equal(t, "remembered, while none are left there,", 0, len(p.pruned))
 }

@@ -5,11 +5,11 @@ package soak
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,12 +31,8 @@ func stepsOf(seed uint64, count int) []Step {
 }
 
 func TestSeedIsReproducible(t *testing.T) {
-	if diff := cmp.Diff(lines(stepsOf(7, 500)), lines(stepsOf(7, 500))); diff != "" {
-		t.Errorf("the steps of seed 7 differ:\n%s", diff)
-	}
-	if lines(stepsOf(7, 500)) == lines(stepsOf(8, 500)) {
-		t.Error("the steps of seeds 7 and 8 are the same")
-	}
+	expect.Equal(t, "steps of seed 7", lines(stepsOf(7, 500)), lines(stepsOf(7, 500)))
+	expect.Equal(t, "the steps of seeds 7 and 8 are the same", false, lines(stepsOf(7, 500)) == lines(stepsOf(8, 500)))
 }
 
 // TestAllVariantsOccur: testdata/variants.txt has all kinds with all their variants. None is impossible
@@ -65,9 +61,7 @@ func TestStepsAreAllowed(t *testing.T) {
 	for seed := range uint64(10) {
 		idle, steps := true, stepsOf(seed, 1000)
 		for _, s := range steps {
-			if wrong := forbidden(s, idle); wrong != "" {
-				t.Fatalf("seed %d, step %v: %s", seed, s, wrong)
-			}
+			expect.Equal(t, fmt.Sprintf("seed %d, step %v", seed, s), "", forbidden(s, idle))
 			idle = s.Waits
 		}
 		for _, is := range steps[len(steps)-1].After {
@@ -178,9 +172,8 @@ func TestReadings(t *testing.T) {
 	if got := readings(s); len(got) != 1 || got[0].name != "job-01" || got[0].version != hub {
 		t.Errorf("it reads %+v", got)
 	}
-	if s.Kind = "overwrite conversion"; len(readings(s)) != 0 {
-		t.Error("it reads while another client's conversion is in force")
-	}
+	s.Kind = "overwrite conversion"
+	expect.Equal(t, "readings while another client's conversion is in force", 0, len(readings(s)))
 }
 
 func TestTargets(t *testing.T) {

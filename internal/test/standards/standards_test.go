@@ -4,6 +4,7 @@
 package standards
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -29,9 +30,8 @@ func TestArgoCDHealth(t *testing.T) {
 				for _, deleting := range []bool{false, true} {
 					object := policyWith(deleting, ready, stalled, blocked)
 					wantHealth, wantMessage := wanted(ready, stalled, blocked, deleting)
-					if health, message := run(t, script, object); health != wantHealth || message != wantMessage {
-						t.Errorf("it is %s: %s; want %s: %s, for %v", health, message, wantHealth, wantMessage, object)
-					}
+					health, message := run(t, script, object)
+					expect.Equal(t, fmt.Sprintf("health and message of %v", object), []string{wantHealth, wantMessage}, []string{health, message})
 				}
 			}
 		}
@@ -49,9 +49,8 @@ func TestArgoCDHealthOfNew(t *testing.T) {
 	} {
 		object := map[string]any{}
 		expect.NoError(t, yaml.Unmarshal([]byte(text), &object))
-		if health, message := run(t, script, object); health != "Progressing" || message != notProcessed {
-			t.Errorf("%s: %s: %s", title, health, message)
-		}
+		health, message := run(t, script, object)
+		expect.Equal(t, title+": health and message", []string{"Progressing", notProcessed}, []string{health, message})
 	}
 }
 

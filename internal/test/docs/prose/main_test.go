@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -14,9 +15,7 @@ import (
 // TestRules: each rule finds its wrong examples, in pages, comments and strings, and not its right ones.
 func TestRules(t *testing.T) {
 	rules := parse(rulesText)
-	if rows := strings.Count(rulesText, " => "); len(rules) != rows {
-		t.Errorf("%d of %d rules are read", len(rules), rows)
-	}
+	expect.Equal(t, "rules", strings.Count(rulesText, " => "), len(rules))
 	for _, of := range rules {
 		for kind, wrong := range map[string]bool{"  wrong": true, "  right": false} {
 			if len(of.examples[kind]) == 0 {
@@ -25,9 +24,8 @@ func TestRules(t *testing.T) {
 			for _, example := range of.examples[kind] {
 				for path, text := range map[string]string{"x.md": example, "line.go": "// " + example,
 					"lines.go": "// " + strings.ReplaceAll(example, " ", "\n\t// "), "string.go": "`\n" + example + "\n\n`"} {
-					if found := check(io.Discard, path, []byte(text), []rule{of}) > 0; found != wrong {
-						t.Errorf("%s: %s finds %q: %v", path, of.phrase, example, found)
-					}
+					found := check(io.Discard, path, []byte(text), []rule{of}) > 0
+					expect.Equal(t, fmt.Sprintf("%s: %s finds %q", path, of.phrase, example), wrong, found)
 				}
 			}
 		}
