@@ -34,7 +34,7 @@ func TestArchiveChanged(t *testing.T) {
 	stdout, stderr, err := runWith(object, "convert", "--policy", file, "--to=v1")
 	_, accept, _ := strings.Cut(strings.TrimSpace(stderr), "accept them with ")
 	checkFailure(t, 2, stdout, stderr, err, file+" was archived with the ruleset ", "accept them with ")
-	stdout, stderr, err = runWith(object, "convert", "--policy", file, "--to=v1", accept)
+	stdout, _, err = runWith(object, "convert", "--policy", file, "--to=v1", accept)
 	checkEnd(t, 0, err, stdout, `"host":"h"`)
 	file = write(t, "archive.yaml", regexp.MustCompile(archivedRuleset+`: \w+`).ReplaceAllLiteralString(archiveSample(t), archivedRuleset+`: ""`))
 	stdout, stderr, err = runWith(object, "convert", "--policy", file, "--to=v1")

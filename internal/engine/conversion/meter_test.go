@@ -84,7 +84,7 @@ func TestWorkHasALimit(t *testing.T) {
 	expect.Equal(t, "limit", conversion.WorkLimit, wantError[*conversion.BudgetError](t, "leaving", err).Limit)
 	const preserved = `v1 {"/m/k/in/1/b":"x"}`
 	_, err = c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1")
-	wantError[*conversion.BudgetError](t, "coming back", err)
+	_ = wantError[*conversion.BudgetError](t, "coming back", err)
 	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
 	convert(t, c, annotated("v2", preserved, fields("k", 100_000, `{}`)), "v1")
 }

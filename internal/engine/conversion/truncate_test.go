@@ -99,7 +99,7 @@ func TestTruncated(t *testing.T) {
 			}
 
 			_, err := c.Convert(nil, []byte(there), test.from)
-			wantError[*conversion.TruncatedError](t, "back", err)
+			_ = wantError[*conversion.TruncatedError](t, "back", err)
 			want := fmt.Sprintf("the object was truncated when it was read at %s, because the fields that only version %s has take %s, and all annotations together may take 256 KiB: write it at %s, without the annotation %s, or make %s smaller there",
 				test.to, test.from, conversion.Kibibytes(outcome.Omitted.Bytes), test.from, annotation, test.back)
 			expect.Equal(t, "back", want, err.Error())
@@ -126,7 +126,7 @@ func TestTruncatedThreeVersions(t *testing.T) {
 	for _, to := range []string{"v1", "v2"} {
 		for _, read := range []string{there, direct} {
 			_, err := c.Convert(nil, []byte(read), to)
-			wantError[*conversion.TruncatedError](t, "from v3 to "+to, err)
+			_ = wantError[*conversion.TruncatedError](t, "from v3 to "+to, err)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestTruncatedCrowded(t *testing.T) {
 		t.Errorf("got %.300s", there)
 	}
 	expect.Equal(t, "left out", []string{`.metadata.annotations["example.com/other"]`}, outcome.Omitted.Fields)
-	wantError[*conversion.TooLargeError](t, "admission", c.Admit([]byte(object), nil))
+	_ = wantError[*conversion.TooLargeError](t, "admission", c.Admit([]byte(object), nil))
 }
 
 // TestTruncatedAnnotation has a rule that creates an annotation.
@@ -179,7 +179,7 @@ func TestTruncatedAnnotation(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "", `{move: {from: .b, to: '.metadata.annotations["b"]'}}`), secret)
 	there, _ := shortenedTo(t, c, named("v1", "", `"b":"`+noise(300<<10)+`"`), "v2")
 	_, err := c.Convert(nil, []byte(there), "v1")
-	wantError[*conversion.TruncatedError](t, "back", err)
+	_ = wantError[*conversion.TruncatedError](t, "back", err)
 }
 
 // TestNotTruncated converts objects that fit to the same bytes as without truncating.
@@ -210,7 +210,7 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		"another key":  shorteningOf(t, result, conversion.Truncating{Key: "another"}),
 	} {
 		if _, err := c.Convert(nil, []byte(object), "v1"); name != "another key" {
-			wantError[*conversion.OverflowError](t, name+": there", err)
+			_ = wantError[*conversion.OverflowError](t, name+": there", err)
 		}
 		back, err := c.Convert(nil, []byte(there), "v2")
 		refused := errors.As(err, new(*conversion.TruncatedError))
@@ -219,7 +219,7 @@ func TestTruncatingIsAllowed(t *testing.T) {
 		if err == nil && !strings.Contains(string(back), "omitted") {
 			t.Errorf("%s: back: the marker is gone: %.300s", name, back)
 		}
-		wantError[*conversion.TruncatedError](t, name+": admission", c.Admit([]byte(there), nil))
+		_ = wantError[*conversion.TruncatedError](t, name+": admission", c.Admit([]byte(there), nil))
 	}
 	result.Ruleset.DropOverflow = true
 	convert(t, shorteningOf(t, result, secret), object, "v1")
@@ -246,7 +246,7 @@ func TestForgedMarker(t *testing.T) {
 				if i < 4 {
 					convert(t, c, there, from)
 				} // an object with a copied marker cannot be written at v1
-				wantError[*conversion.TruncatedError](t, fmt.Sprintf("%s of %s at %s: admission", marker, owner, from), c.Admit([]byte(object), nil))
+				_ = wantError[*conversion.TruncatedError](t, fmt.Sprintf("%s of %s at %s: admission", marker, owner, from), c.Admit([]byte(object), nil))
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func TestTruncatingExcept(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), conversion.Truncating{Key: secret.Key, Except: []string{"v2"}})
 	shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
 	_, err := c.Convert(nil, []byte(named("v1", "", `"b":"`+noise(500<<10)+`"`)), "v2")
-	wantError[*conversion.OverflowError](t, "at v2", err)
+	_ = wantError[*conversion.OverflowError](t, "at v2", err)
 }
 
 // FuzzTruncated checks that every object can be read at the other version within the API server's
