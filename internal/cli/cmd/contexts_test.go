@@ -15,6 +15,20 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
+// lossy is a definition that loses a field, and has a deprecated version.
+const lossy = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1beta1, served: true, storage: false, deprecated: true, schema: {openAPIV3Schema: {type: object, properties: {note: {type: string}}}}}
+`
+
 // listing is an API server with one definition or none.
 func listing(t *testing.T, definition string) string {
 	t.Helper()

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -100,4 +102,26 @@ func TestVersion(t *testing.T) {
 	stdout, _, err := run("--version")
 	expect.NoError(t, err)
 	expect.Equal(t, "output", "conversion-operator version v1.2.3\n", stdout)
+}
+
+// sampleFile is a file of the sample with host and port.
+func sampleFile(name string) string {
+	return filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport", name)
+}
+
+// write creates a temporary file.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// TestHelp names every subcommand on the first page.
+func TestHelp(t *testing.T) {
+	stdout, _, err := run()
+	expect.NoError(t, err)
+	for _, command := range NewRootCommand().Commands() {
+		expect.Contains(t, "the help", stdout, "\n  "+command.Name()+" ")
+	}
 }

@@ -23,12 +23,3 @@ func TestVerifyJSON(t *testing.T) {
 		t.Errorf("findings are %+v", report.Findings)
 	}
 }
-
-// TestHelp names every subcommand on the first page.
-func TestHelp(t *testing.T) {
-	stdout, _, err := run()
-	expect.NoError(t, err)
-	for _, command := range NewRootCommand().Commands() {
-		expect.Contains(t, "the help", stdout, "\n  "+command.Name()+" ")
-	}
-}

@@ -54,7 +54,7 @@ var deletionChanges = changes{
 		w.observed.CRD.Spec.Versions[0].Served = false
 		w.observed.CRD.Generation += 2
 	},
-	"somebody else converts": func(w *world) {
+	"another converter": func(w *world) {
 		w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 	},
 	"the CRD is gone":                 func(w *world) { w.observed.CRD = nil },
@@ -204,7 +204,7 @@ func TestOrphans(t *testing.T) {
 		"released just now":      {func(w *world) { w.drop("kubectl-replace") }, time.Second, false, nil},
 		"released some time ago": {func(w *world) { w.drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
 		"the CRD is gone":        {func(w *world) { w.observed.CRD = nil }, 0, false, []string{"DeleteChildren"}},
-		"somebody else converts": {func(w *world) {
+		"another converter": {func(w *world) {
 			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 		}, time.Hour, false, []string{"DeleteChildren"}},
 	}

@@ -189,7 +189,7 @@ func runChanges() changes {
 		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
 		"the policy is suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
 		"it is suspended":            func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true },
-		"somebody else migrates":     func(w *world) { w.observed.ForeignMigration = "theirs" },
+		"another client migrates":    func(w *world) { w.observed.ForeignMigration = "theirs" },
 		"settings: nothing":          func(*world) {},
 		"settings: resources": func(w *world) {
 			read(w.t, "{requests: {cpu: 1}}", &w.observed.Policy.Spec.Migration.Workload.Resources)

@@ -166,22 +166,22 @@ func TestNetworkPolicies(t *testing.T) {
 		in   bool
 		want bool
 	}{
-		"API servers call converters":          {"converter", anybody, 9443, true, true},
-		"nobody reads converters' metrics":     {"converter", anybody, 8080, true, false},
-		"Prometheus reads converters' metrics": {"converter", prometheus, 8080, true, true},
-		"converters have no other port":        {"converter", prometheus, 6060, true, false},
-		"converters ask no API server":         {"converter", anybody, 443, false, false},
-		"an image is called":                   {"image", anybody, 9443, true, true},
-		"an image asks whom it likes":          {"image", anybody, 443, false, true},
-		"nobody reads the manager's metrics":   {"manager", anybody, 8443, true, false},
-		"Prometheus reads the manager's":       {"manager", prometheus, 8443, true, true},
-		"the manager has no other port":        {"manager", prometheus, 9443, true, false},
-		"the manager asks API servers":         {"manager", anybody, 6443, false, true},
-		"the manager asks converters":          {"manager", anybody, 9443, false, true},
-		"nobody reads migrations' metrics":     {"migration", anybody, 8080, true, false},
-		"Prometheus reads migrations' metrics": {"migration", prometheus, 8080, true, true},
-		"migrations have no other port":        {"migration", prometheus, 9443, true, false},
-		"a migration asks API servers":         {"migration", anybody, 6443, false, true},
+		"API servers call converters":           {"converter", anybody, 9443, true, true},
+		"no client reads converters' metrics":   {"converter", anybody, 8080, true, false},
+		"Prometheus reads converters' metrics":  {"converter", prometheus, 8080, true, true},
+		"converters have no other port":         {"converter", prometheus, 6060, true, false},
+		"converters ask no API server":          {"converter", anybody, 443, false, false},
+		"an image is called":                    {"image", anybody, 9443, true, true},
+		"an image asks whom it likes":           {"image", anybody, 443, false, true},
+		"no client reads the manager's metrics": {"manager", anybody, 8443, true, false},
+		"Prometheus reads the manager's":        {"manager", prometheus, 8443, true, true},
+		"the manager has no other port":         {"manager", prometheus, 9443, true, false},
+		"the manager asks API servers":          {"manager", anybody, 6443, false, true},
+		"the manager asks converters":           {"manager", anybody, 9443, false, true},
+		"no client reads migrations' metrics":   {"migration", anybody, 8080, true, false},
+		"Prometheus reads migrations' metrics":  {"migration", prometheus, 8080, true, true},
+		"migrations have no other port":         {"migration", prometheus, 9443, true, false},
+		"a migration asks API servers":          {"migration", anybody, 6443, false, true},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

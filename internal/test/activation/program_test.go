@@ -112,8 +112,8 @@ func directoryOf(args []string) string {
 	return strings.TrimPrefix(args[at], flag)
 }
 
-// listenTLS listens with the certificate that a folder has at the time, or the last one that was complete. Each request needs a connection of
-// its own, so that each verifies the certificate.
+// listenTLS listens with the certificate that a folder has at the time, or the last one that was complete. Each
+// request needs a connection of its own, so that each verifies the certificate.
 func listenTLS(address, certificates string, handler http.Handler) (serve func() error, err error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
