@@ -7,8 +7,10 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,6 +63,11 @@ func testDown(t *testing.T, s *apiServer) {
 	k.create(t, "v1", "two", spec("v1", "a"))
 	expect.Equal(t, "before", []string{"one", "two"}, k.names(t, "v1beta1", metav1.ListOptions{}))
 	k.stop()
+	// The API server may have connections to the converter that it does not know to be closed.
+	expect.Eventually(t, "no connection is left", func() (bool, string) {
+		_, err := k.at("v1beta1").Get(t.Context(), "one", metav1.GetOptions{})
+		return err != nil && strings.Contains(err.Error(), "connection refused"), fmt.Sprint(err)
+	})
 	wantErrors(t, k.attempts(t, "v1beta1", "one"), "conversion webhook for down.example.com/v1", "Kind=Gadget failed", k.address(), "connection refused")
 	wantNoErrors(t, k.attempts(t, "v1", "one"))
 	if !s.cached {
