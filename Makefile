@@ -209,7 +209,7 @@ compile: bin/localcluster build
 
 .PHONY: vet
 vet: ## Check the code of all packages for mistakes that Go knows
-	@GOGC=400 go vet -tags=integration,e2e ./...
+	@GOGC=400 go vet -tags=integration,e2e,browser ./...
 
 # vet has checked the packages, and go test would check them again.
 .PHONY: unit
@@ -243,7 +243,7 @@ fuzz-short: ## Run each fuzzer with a number of inputs, all of them in some two 
 .PHONY: browser
 browser: build playground ## Test HTML reports and the playground in Chromium, which is installed if missing
 	@internal/dev/tools/deps.sh chromium
-	@go test -count=1 $(LIMIT) -tags=browser $(TESTFLAGS) ./internal/test/browser
+	@go test -vet=off -count=1 $(LIMIT) -tags=browser $(TESTFLAGS) ./internal/test/browser
 
 .PHONY: realworld
 realworld: bin/tools/golangci-lint ## Test policies against other projects' own conversions; downloads those projects
@@ -289,7 +289,7 @@ helm: bin/localcluster bin/tools/helm ## Install, upgrade, roll back and uninsta
 
 # Runs the end-to-end tests.
 play = internal/dev/tools/deps.sh jq && E2E_IMAGE='$(IMG)' RESTART=1 AUDIT_POLICY=internal/test/e2e/testdata/audit-policy.yaml internal/dev/tools/with-cluster.sh e2e bash -c \
-	'go test -count=1 $(LIMIT) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
+	'go test -vet=off -count=1 $(LIMIT) -parallel=4 -tags=e2e -exec="$$INSIDE" $(TESTFLAGS) ./internal/test/e2e/...'
 
 .PHONY: test-e2e
 test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (default, needs root), kind or current
@@ -299,7 +299,7 @@ test-e2e: deps image bin/localcluster ## Test in real pods; CLUSTER=local (defau
 test-e2e-release: export TEST_RELEASE = 1
 test-e2e-release: deps image sample-image upgrade-image bin/localcluster ## Test in real pods, including slow stories, and the local cluster itself
 	@go mod tidy -C internal/dev/localcluster/modules -diff
-	@[[ $(CLUSTER) != local ]] || go test -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/dev/localcluster/...
+	@[[ $(CLUSTER) != local ]] || go test -vet=off -count=1 $(LIMIT) -tags=e2e $(TESTFLAGS) ./internal/dev/localcluster/...
 	@export E2E_CONVERTER_IMAGE='$(SAMPLE_IMG)' E2E_UPGRADE_IMAGE='$(UPGRADE_IMG)' ARCHIVES='bin/crontab-converter.tar bin/upgrade.tar'; \
 	$(play)
 

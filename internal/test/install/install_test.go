@@ -6,6 +6,7 @@
 package install
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,11 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -36,9 +33,10 @@ const (
 
 // kubectl runs the kubectl of the test environment against the test's API server.
 type kubectl struct {
-	program     string
-	environment []string
-	kubeconfig  *rest.Config
+	program        string
+	environment    []string
+	kubeconfig     *rest.Config
+	kubeconfigFile string
 }
 
 // start starts an empty API server.
@@ -46,8 +44,9 @@ func start(t *testing.T) kubectl {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
 	server := testenv.For(t, testenv.Options{})
-	return kubectl{program: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), kubeconfig: server.Kubeconfig,
-		environment: append(os.Environ(), "KUBECONFIG="+server.KubeconfigFile(t), "KUBECACHEDIR="+t.TempDir())}
+	file := server.KubeconfigFile(t)
+	return kubectl{program: filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), kubeconfig: server.Kubeconfig, kubeconfigFile: file,
+		environment: append(os.Environ(), "KUBECONFIG="+file, "KUBECACHEDIR="+t.TempDir())}
 }
 
 func (k kubectl) run(t *testing.T, args ...string) string {
@@ -144,43 +143,21 @@ func (k kubectl) play(t *testing.T, parts ...*docs.Page) {
 // checkRemoval uninstalls as documented, and fails if an object remains.
 func checkRemoval(t *testing.T, kubectl kubectl, kustomization string) {
 	t.Helper()
-	kubectl.endNamespaces(t)
+	kubectl.emptyNamespaces(t)
 	kubectl.play(t, scene(t, "removing")...)
 	expect.Equal(t, "left after the removal", "", kubectl.run(t, "get", "-k", kustomization, "--ignore-not-found", "-o", "name"))
 }
 
-// endNamespaces acts as the namespace controller, which does not run here: it deletes the content
-// of a terminating namespace, and finalizes it.
-func (k kubectl) endNamespaces(t *testing.T) {
+// emptyNamespaces starts Kubernetes' controller that deletes the content of namespaces.
+func (k kubectl) emptyNamespaces(t *testing.T) {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(k.kubeconfig)
-	expect.NoError(t, err)
-	namespaces := clients.CoreV1().Namespaces()
-	seen, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
-	expect.NoError(t, err)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for event := range seen.ResultChan() {
-			namespace, ok := event.Object.(*corev1.Namespace)
-			if !ok || event.Type != watch.Modified || namespace.DeletionTimestamp == nil {
-				continue
-			}
-			emptied := exec.CommandContext(t.Context(), k.program, "-n", namespace.Name, "delete", "--all", "--ignore-not-found",
-				"deployments,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings")
-			emptied.Env = k.environment
-			if said, err := emptied.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, said)
-			}
-			namespace.Spec.Finalizers = nil
-			if _, err := namespaces.Finalize(t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
+	ctx, stop := context.WithCancel(t.Context())
+	controller := exec.CommandContext(ctx, filepath.Join(filepath.Dir(k.program), "kube-controller-manager"), "--kubeconfig="+k.kubeconfigFile,
+		"--controllers=namespace-controller", "--leader-elect=false", "--secure-port=0")
+	expect.NoError(t, controller.Start())
 	t.Cleanup(func() {
-		seen.Stop()
-		<-ended
+		stop()
+		_ = controller.Wait() // it was killed
 	})
 }
 
