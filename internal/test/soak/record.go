@@ -4,19 +4,13 @@
 package soak
 
 import (
+	"fmt"
+	"iter"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 )
-
-// The versions of a CRD. The hub comes first, and is never removed.
-const (
-	hub    = "v1beta1"
-	joined = "v1"
-	nested = "v2"
-)
-
-var versions = []string{hub, joined, nested}
 
 // record is the content of an object, independent of versions. What it is in each version does not use the
 // operator's code.
@@ -27,9 +21,11 @@ type record struct {
 	Own map[string]any
 }
 
-// ownPaths are the fields that only one version has. Objects that are stored at another version preserve
-// them in an annotation.
-var ownPaths = map[string]string{hub: ".spec.tags", joined: ".spec.note", nested: ".spec.timeoutSeconds"}
+// ownFields are the fields of the spec that only one version has. Objects that are stored at another
+// version preserve them in an annotation.
+var ownFields = map[string]string{hub: "tags", joined: "note", nested: "timeoutSeconds"}
+
+func ownPath(version string) string { return ".spec." + ownFields[version] }
 
 // spec returns the record as an object's spec at a version.
 func (r record) spec(version string) map[string]any {
@@ -46,16 +42,29 @@ func (r record) spec(version string) map[string]any {
 	if r.Replicas != 0 {
 		spec[replicas] = r.Replicas
 	}
-	if own, set := r.Own[version]; set {
-		spec[strings.TrimPrefix(ownPaths[version], ".spec.")] = own
+	if own := r.Own[version]; own != nil {
+		spec[ownFields[version]] = own
 	}
 	return spec
 }
 
+// preserved returns the annotation with the values of a version; nil if it has none.
+func (r record) preserved(version string) any {
+	if r.Own[version] == nil {
+		return nil
+	}
+	return map[string]any{"format": int64(2), "fields": map[string]any{"/spec/" + ownFields[version]: r.Own[version]}}
+}
+
 // with returns the record with another value of a version's own field; nil removes it.
 func (r record) with(version string, own any) record {
-	r.Own = set(maps.Clone(r.Own), version, own)
-	maps.DeleteFunc(r.Own, func(_ string, own any) bool { return own == nil })
+	all := map[string]any{version: own}
+	for other, value := range r.Own {
+		if other != version {
+			all[other] = value
+		}
+	}
+	r.Own = all
 	return r
 }
 
@@ -66,33 +75,31 @@ func (r record) overwritten(version string, by record) record {
 	return r.with(version, by.Own[version])
 }
 
-// own returns the preserved values of a version, by path.
-func (r record) own(version string) map[string]any {
-	values := map[string]any{}
-	if own, set := r.Own[version]; set {
-		values[ownPaths[version]] = own
+func randomRecord(random *rand.Rand) record {
+	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)), Replicas: random.Int64N(4), Own: map[string]any{}}
+	if random.IntN(2) == 0 {
+		r.Own[joined] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
 	}
-	return values
-}
-
-// wouldLose returns the paths whose values would be lost with a version, without the accepted ones.
-func (r record) wouldLose(version string, accepted []string) []string {
-	return slices.DeleteFunc(sortedKeys(r.own(version)), func(path string) bool { return accepts(accepted, path) })
-}
-
-// accepts reports whether acceptedLosses has a field, or a parent of it.
-func accepts(accepted []string, path string) bool {
-	return slices.ContainsFunc(accepted, func(one string) bool { return path == one || strings.HasPrefix(path, one+".") })
-}
-
-// sortedKeys returns the sorted keys of a map.
-func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
-
-// set adds an entry to a map, which may be nil.
-func set[V any](all map[string]V, key string, value V) map[string]V {
-	if all == nil {
-		all = map[string]V{}
+	var tags []any
+	for range random.IntN(3) {
+		tags = append(tags, fmt.Sprintf("tag-%d", random.IntN(10)))
 	}
-	all[key] = value
-	return all
+	if len(tags) > 0 {
+		r.Own[hub] = tags
+	}
+	if random.IntN(2) == 0 {
+		r.Own[nested] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
+	}
+	return r
+}
+
+// sorted returns the entries of a map in the order of their keys.
+func sorted[V any](of map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if !yield(key, of[key]) {
+				return
+			}
+		}
+	}
 }
