@@ -184,6 +184,7 @@ func (p *player) observe(ctx context.Context, s Step) (map[string]Observation, e
 		if subject.Fleet != "" {
 			o.Fleet = find(ctx, o, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: subject.Fleet}})
 		}
+		o.observeRulesets(ctx)
 		o.observeBytes(ctx)
 		o.After = find(ctx, o, definitionOf(subject.Name))
 		o.observeReads(ctx)
@@ -229,33 +230,35 @@ var childKinds = []string{"Job.v1.batch", "Deployment.v1.apps", "PodDisruptionBu
 	"ClusterRole.v1.rbac.authorization.k8s.io", "ClusterRoleBinding.v1.rbac.authorization.k8s.io",
 	"FlowSchema.v1.flowcontrol.apiserver.k8s.io", "ValidatingWebhookConfiguration.v1.admissionregistration.k8s.io"}
 
-// observeChildren lists the objects of a subject in the whole cluster, and reads the records of migrations, and
-// which rulesets of the policy are stored anywhere.
+// observeChildren lists the objects of a subject in the whole cluster, and reads the records of migrations.
 func (o *observer) observeChildren(ctx context.Context) {
-	own := instanceOf(o.Subject.Name)
-	o.Rulesets = map[string][]string{}
 	for _, name := range childKinds {
 		list := &unstructured.UnstructuredList{}
 		kind, _ := schema.ParseKindArg(name)
 		list.SetGroupVersionKind(*kind)
-		o.list(ctx, list, client.HasLabels{names.InstanceLabel})
+		o.list(ctx, list, client.MatchingLabels{names.InstanceLabel: instanceOf(o.Subject.Name)})
 		for _, item := range list.Items {
-			instance := item.GetLabels()[names.InstanceLabel]
-			rulesets, _, _ := unstructured.NestedMap(item.Object, "binaryData")
-			for key := range sorted(rulesets) {
-				hash, is := conversion.StoredHash(key)
-				if owner, _ := conversion.StoredOwner(key); is && (owner == own || instance == own) {
-					o.Rulesets[instance] = append(o.Rulesets[instance], hash)
-				}
-			}
-			if instance != own {
-				continue
-			}
 			pods, _, _ := unstructured.NestedInt64(item.Object, "status", "active")
 			o.Children = append(o.Children, child{item.GetKind(), item.GetName(), item.GetLabels()[names.RunLabel], item.GetKind() == "Job" && pods > 0})
 			if text, found, _ := unstructured.NestedString(item.Object, "data", contract.RecordKey); found {
 				record, err := contract.ParseRecord([]byte(text))
 				o.Records, o.err = append(o.Records, record), errors.Join(o.err, err)
+			}
+		}
+	}
+}
+
+// observeRulesets reads which rulesets of the policy are stored.
+func (o *observer) observeRulesets(ctx context.Context) {
+	all, own := &corev1.ConfigMapList{}, instanceOf(o.Subject.Name)
+	o.list(ctx, all, client.InNamespace(system), client.HasLabels{names.InstanceLabel})
+	o.Rulesets = map[string][]string{}
+	for _, configMap := range all.Items {
+		instance := configMap.Labels[names.InstanceLabel]
+		for key := range sorted(configMap.BinaryData) {
+			hash, is := conversion.StoredHash(key)
+			if owner, _ := conversion.StoredOwner(key); is && (owner == own || instance == own) {
+				o.Rulesets[instance] = append(o.Rulesets[instance], hash)
 			}
 		}
 	}
