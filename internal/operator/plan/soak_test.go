@@ -4,6 +4,8 @@
 package plan_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,15 +56,15 @@ type soaked struct {
 	*world
 	stored map[string]soak.Stored
 	last   soak.Observation
-	pruned soak.Pruning
+	pruned int64
 	played []string
 	seen   int64
 }
 
 func (w *soaked) play(s soak.Step) {
 	w.t.Helper()
-	is := s.After[0]
-	if !is.Exists {
+	is := s.After.Subjects[0]
+	if is.CRD == nil {
 		return
 	}
 	w.played = append(w.played, s.String())
@@ -78,26 +80,17 @@ func (w *soaked) play(s soak.Step) {
 	w.finish(s)
 }
 
-func (w *soaked) act(s soak.Step, is soak.Subject) {
+func (w *soaked) act(s soak.Step, is *soak.Subject) {
 	w.t.Helper()
-	switch s.Kind {
-	case "write":
-		return
+	switch s.Action {
 	case "overwrite conversion":
 		foreign := w.observed.CRD.Spec.Conversion.DeepCopy()
-		switch {
-		case strings.HasSuffix(s.Detail, "None"):
-			foreign = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-		case strings.HasSuffix(s.Detail, "caBundle"):
-			foreign.Webhook.ClientConfig.CABundle = []byte("foreign")
-		default:
-			foreign.Webhook.ClientConfig.Service.Name = "nobody"
-		}
+		expect.NoError(w.t, json.Unmarshal([]byte(s.Detail), foreign))
 		w.write("installer", foreign)
 		return
 	case "prune storedVersions":
 		w.seen++
-		w.pruned = soak.Pruning{Revision: w.seen, Versions: append(w.pruned.Versions, w.observed.CRD.Status.StoredVersions...)}
+		w.pruned = w.seen
 		w.observed.CRD.Status.StoredVersions = []string{crds.StorageVersion(w.observed.CRD)}
 		return
 	}
@@ -105,9 +98,8 @@ func (w *soaked) act(s soak.Step, is soak.Subject) {
 		w.observed.Policy.Spec = *is.Policy
 		w.observed.Policy.Generation++
 	}
-	if slices.Contains([]string{"begin", "add version", "store at", "serve", "unserve", "remove version"}, s.Kind) {
-		crd, err := is.Definition(w.observed.CRD)
-		expect.NoError(w.t, err)
+	if slices.Contains([]string{"begin", "add version", "store at", "serve", "unserve", "remove version"}, s.Action) {
+		crd := is.Definition(cmp.Or(w.observed.CRD, &apiextensionsv1.CustomResourceDefinition{}))
 		crd.Name, crd.Spec.Group = crontabs, "example.com"
 		text, err := yaml.Marshal(crd)
 		expect.NoError(w.t, err)
@@ -120,7 +112,7 @@ func (w *soaked) finish(s soak.Step) {
 	w.t.Helper()
 	for pass := range 20 {
 		w.later(soakPause)
-		w.check(true, s)
+		w.check(soak.Always, s)
 		run := w.observed.Policy.Status.Migration
 		waits := run == nil || run.State != v1alpha1.MigrationRunning || w.observed.Policy.Spec.Suspend || w.observed.Policy.Spec.Migration.Suspend
 		if waits && pass >= 2 {
@@ -135,14 +127,14 @@ func (w *soaked) finish(s soak.Step) {
 		}
 		w.record(contract.Record{CRDUID: w.observed.CRD.UID, State: contract.StateCompleted, Counters: contract.Counters{Total: int64(len(w.stored)), Rewritten: int64(len(w.stored))}})
 	}
-	w.check(false, s)
+	w.check(soak.AtRest, s)
 }
 
-func (w *soaked) check(always bool, s soak.Step) {
+func (w *soaked) check(invariants []soak.Invariant, s soak.Step) {
 	w.t.Helper()
-	now := soak.Observation{Time: w.observed.Now, Subject: s.After[0], CRD: w.observed.CRD.DeepCopy(), Policy: w.observed.Policy.DeepCopy(),
-		ListedAfter: w.observed.CRD.Status.StoredVersions, Conversion: w.observed.CRD.Spec.Conversion.DeepCopy(), Stored: maps.Clone(w.stored), Pruned: w.pruned}
-	wrong := slices.DeleteFunc(soak.Check(always, now, w.last), func(how string) bool {
+	now := soak.Observation{Time: w.observed.Now, Subject: s.After.Subjects[0], CRD: w.observed.CRD.DeepCopy(), After: w.observed.CRD.DeepCopy(), Policy: w.observed.Policy.DeepCopy(),
+		Stored: maps.Clone(w.stored), Pruned: w.pruned}
+	wrong := slices.DeleteFunc(soak.Check(invariants, now, w.last), func(how string) bool {
 		return slices.ContainsFunc(needCluster, func(name string) bool { return strings.HasPrefix(how, name) })
 	})
 	if len(wrong) > 0 {
@@ -150,9 +142,9 @@ func (w *soaked) check(always bool, s soak.Step) {
 	}
 	w.last = now
 	for _, object := range w.stored {
-		if !slices.Contains(now.ListedAfter, object.Version) {
+		if !slices.Contains(now.CRD.Status.StoredVersions, object.Version) {
 			return
 		}
 	}
-	w.pruned.Versions = nil
+	w.pruned = 0
 }

@@ -11,433 +11,331 @@ import (
 	"strings"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 )
 
-// invariant is a promise to users.
-type invariant struct {
-	name string
-	// always is set if the invariant holds at any time, and not only once nothing changes any more.
-	always bool
-	// check reports the violations in the current and the previous observation of a subject.
+// Invariant is a promise to users. check reports the violations in the current and the previous observation of
+// a subject.
+type Invariant struct {
+	name  string
 	check func(now, before Observation, violated reporter)
 }
 
 type reporter func(format string, args ...any)
 
-var invariants = []invariant{
-	{"what is read is what was written", true, readsDiffer},
-	{"etcd has the objects that were written, and no others", true, objectsDiffer},
-	{"stored bytes are at listed versions", true, bytesUnlisted},
-	{"annotations hold what the stored version cannot express, and nothing else", true, preservedDiffers},
-	{"a version stays while values would be lost with it", true, goneWithValues},
-	{"what may be removed takes no values along", true, strandsValues},
-	{"storedVersions is pruned with evidence", true, prunedWithoutEvidence},
-	{"what the status says of stored bytes is true", true, claimsFalse},
-	{"what a policy stops serving is stored nowhere", true, retiredStored},
-	{"a suspended policy changes nothing", true, changedSuspended},
-	{"converter pods serve certificates that are valid and trusted", true, certificatesRefused},
-
-	{"every object is readable in every served version", false, unreadable},
-	{"the policy is ready, or says that it is suspended", false, notReady},
-	{"no migration goes on while the policy is suspended", false, migratesSuspended},
-	{"every object is stored at the storage version", false, notMigrated},
-	{"versions are as their authors want them", false, otherVersions},
-	{"versions are retired, or the status says what blocks that", false, notRetired},
-	{"the definition converts where the policy wants it", false, convertsElsewhere},
-	{"the ruleset that a definition names is stored, and every ready pod has it", false, rulesetMissing},
-	{"the fleet is ready, as large as it should be, and changes nothing", false, fleetNotReady},
-	{"rulesets are stored only where the definition converts", false, rulesetsLeft},
-	{"certificates are renewed in time", false, notRenewed},
-	{"nothing is left of what is over", false, leaked},
-}
-
-// Check returns the violations of the invariants that always hold, or of the others.
-func Check(always bool, now, before Observation) []string {
-	var wrong []string
-	for _, each := range invariants {
-		if each.always == always {
-			for _, how := range violationsOf(each.check, now, before) {
-				wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, how))
+// Always has the invariants that hold at any time.
+var Always = []Invariant{
+	readsAsWritten,
+	{"etcd has the objects that were written, and no others", func(now, _ Observation, violated reporter) {
+		if got, want := slices.Sorted(maps.Keys(now.Stored)), slices.Sorted(maps.Keys(now.Subject.Objects)); !slices.Equal(got, want) {
+			violated("etcd has %v; expected %v", got, want)
+		}
+	}},
+	// Objects may remain at a version that another client pruned, but nothing is written at that version
+	// afterwards.
+	{"stored bytes are at listed versions", func(now, _ Observation, violated reporter) {
+		for name, is := range sorted(now.unlisted()) {
+			if is.Revision >= now.Pruned {
+				violated("%s is stored at %s; status.storedVersions is %v", name, is.Version, now.After.Status.StoredVersions)
 			}
 		}
-	}
-	return wrong
-}
-
-func violationsOf(check func(now, before Observation, violated reporter), now, before Observation) []string {
-	var wrong []string
-	check(now, before, func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) })
-	return wrong
-}
-
-// readsDiffer ignores failed reads.
-func readsDiffer(now, _ Observation, violated reporter) {
-	for _, version := range sortedKeys(now.Reads) {
-		for _, name := range sortedKeys(now.Reads[version]) {
-			got, want := now.Reads[version][name], now.Subject.Objects[name]
-			if got.err != "" {
-				continue
-			}
-			if spec := want.spec(version); !reflect.DeepEqual(got.spec, spec) {
-				violated("%s, written at %s last, is read at %s as %v; expected %v", name, want.WrittenAt, version, got.spec, spec)
-			}
-			if !maps.Equal(got.labels, want.Labels) {
-				violated("%s at %s has the labels %v; expected %v", name, version, got.labels, want.Labels)
+	}},
+	preserved,
+	{"a version stays while values would be lost with it", func(now, _ Observation, violated reporter) {
+		for _, version := range versions {
+			if blocker := now.Subject.blocker(version); blocker != "" && now.CRD != nil && !now.has(version) {
+				violated("%s is gone, and %s has %s", version, blocker, ownPath(version))
 			}
 		}
-	}
-}
-
-func objectsDiffer(now, _ Observation, violated reporter) {
-	if got, want := sortedKeys(now.Stored), sortedKeys(now.Subject.Objects); !slices.Equal(got, want) {
-		violated("etcd has %v; expected %v", got, want)
-	}
-}
-
-// bytesUnlisted: objects may remain at a version that another client pruned, but nothing is written
-// at that version afterwards.
-func bytesUnlisted(now, _ Observation, violated reporter) {
-	for _, name := range now.unlisted() {
-		if is := now.Stored[name]; !slices.Contains(now.Pruned.Versions, is.Version) || is.Revision >= now.Pruned.Revision {
-			violated("%s is stored at %s; status.storedVersions is %v", name, is.Version, now.ListedAfter)
+	}},
+	{"what may be removed takes no values along", func(now, _ Observation, violated reporter) {
+		if !now.current() {
+			return
 		}
-	}
-}
-
-// preservedDiffers compares annotations in etcd with what clients wrote.
-func preservedDiffers(now, _ Observation, violated reporter) {
-	for _, name := range sortedKeys(now.Stored) {
-		is := now.Stored[name]
-		want, exists := now.Subject.Objects[name]
-		for _, version := range without([]string{joined, nested}, is.Version) {
-			got, expected := is.Preserved[version], want.own(version)
-			if exists && len(got)+len(expected) > 0 && !reflect.DeepEqual(got, expected) {
-				violated("%s, stored at %s, has the annotation of %s hold %v; expected %v", name, is.Version, version, got, expected)
-			}
-		}
-	}
-}
-
-// goneWithValues: no version may be removed while values would be lost that the policy does not
-// accept to lose.
-func goneWithValues(now, _ Observation, violated reporter) {
-	if now.CRD == nil {
-		return
-	}
-	for _, version := range sortedKeys(now.Subject.Blocked) {
-		if has, _ := crds.Version(now.CRD, version); has == nil {
-			violated("%s is gone, and %s has values of it: %v", version, now.Subject.Blocked[version], now.wouldLose(version))
-		}
-	}
-}
-
-// wouldLose returns the fields because of which a version is kept.
-func (now Observation) wouldLose(version string) []string {
-	return now.Subject.Objects[now.Subject.Blocked[version]].wouldLose(version, now.Subject.retirement(version).AcceptedLosses)
-}
-
-// strandsValues compares safeToRemove in status.versions with the bytes in etcd.
-func strandsValues(now, _ Observation, violated reporter) {
-	if !now.current() {
-		return
-	}
-	for _, said := range now.Policy.Status.Versions {
-		accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(said.Name).AcceptedLosses
-		for _, name := range sortedKeys(now.Stored) {
-			for _, path := range sortedKeys(now.Stored[name].Preserved[said.Name]) {
-				if said.SafeToRemove && !accepts(accepted, path) {
-					violated("%s holds %s of %s, which status.versions calls safe to remove", name, path, said.Name)
+		for _, said := range now.Policy.Status.Versions {
+			accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(said.Name).AcceptedLosses
+			for name, is := range sorted(now.Stored) {
+				if said.SafeToRemove && len(accepted) == 0 && is.Annotations[annotation(now.Subject, said.Name)] != "" {
+					violated("%s holds %s, and status.versions calls %s safe to remove", name, ownPath(said.Name), said.Name)
 				}
 			}
 		}
-	}
+	}},
+	// Unless the storage version changed, or another client pruned it.
+	{"storedVersions is pruned with evidence", func(now, before Observation, violated reporter) {
+		if !now.sameCRD(before) || now.Policy == nil || before.Policy == nil || now.storage() != before.storage() || now.Pruned != before.Pruned {
+			return
+		}
+		gone, evidence := without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions), now.Policy.Status.MigrationEvidence
+		proven := evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.StorageVersion == now.storage() ||
+			slices.ContainsFunc(now.Records, func(record contract.Record) bool {
+				return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
+			})
+		if len(gone) > 0 && !proven {
+			violated("%v went from status.storedVersions; expected evidence for %s in the policy's status, or a completed run without failures; found %v and %d records",
+				gone, now.storage(), evidence, len(now.Records))
+		}
+	}},
+	{"what the status says of stored bytes is true", func(now, _ Observation, violated reporter) {
+		if now.Policy == nil || now.CRD == nil {
+			return
+		}
+		migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
+		for name, is := range sorted(now.Stored) {
+			if evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.CRDGeneration == now.CRD.Generation && evidence.StorageVersion != is.Version {
+				violated("%s is stored at %s; the evidence says that all are at %s", name, is.Version, evidence.StorageVersion)
+			}
+			if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && is.Version != now.storage() {
+				violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, is.Version, now.storage())
+			}
+			for _, said := range now.Policy.Status.Versions {
+				if now.ofCRD() && said.SafeToRemove && said.Name == is.Version {
+					violated("%s is stored at %s, which status.versions calls safe to remove", name, is.Version)
+				}
+			}
+		}
+	}},
+	{"what a policy stops serving is stored nowhere", func(now, _ Observation, violated reporter) {
+		for name, is := range sorted(now.Stored) {
+			action := now.Subject.retirement(is.Version).Action
+			goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
+			if now.CRD != nil && goes && !crds.Serves(now.CRD, is.Version) {
+				violated("%s is stored at %s, which is not served any more", name, is.Version)
+			}
+		}
+	}},
+	// This compares what only the operator changes, once it has reported that the policy is suspended.
+	{"a suspended policy changes nothing", func(now, before Observation, violated reporter) {
+		said := before.condition(v1alpha1.ReadyCondition)
+		if !now.sameCRD(before) || now.After == nil || before.After == nil || !now.Subject.suspended() || before.Policy == nil || !before.Policy.Spec.Suspend ||
+			said.Reason != v1alpha1.ReasonSuspended || said.ObservedGeneration != before.Policy.Generation {
+			return
+		}
+		if gone := without(before.After.Status.StoredVersions, now.After.Status.StoredVersions); len(gone) > 0 && now.Pruned == before.Pruned {
+			violated("%v went from status.storedVersions", gone)
+		}
+		if !equality.Semantic.DeepEqual(now.After.Spec.Conversion, before.After.Spec.Conversion) {
+			violated("spec.conversion is %v; it was %v", now.After.Spec.Conversion, before.After.Spec.Conversion)
+		}
+	}},
+	{"converter pods serve certificates that are valid and trusted", func(now, _ Observation, violated reporter) {
+		for _, pod := range now.Pods {
+			if untrusted(pod.Refused) {
+				violated("pod %s serves a certificate that caBundle of the definition does not verify: %v", pod.Name, pod.Refused)
+			}
+		}
+	}},
 }
 
-// prunedWithoutEvidence: a version must not disappear from storedVersions without migration evidence, unless
-// the storage version changed or another client pruned it.
-func prunedWithoutEvidence(now, before Observation, violated reporter) {
-	if !now.sameCRD(before) || now.Policy == nil || before.Policy == nil || now.storage() != before.storage() {
-		return
-	}
-	gone := slices.DeleteFunc(without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions...), func(version string) bool {
-		return now.prunedByOthers(before, version)
-	})
-	evidence := now.Policy.Status.MigrationEvidence
-	if len(gone) == 0 || evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.StorageVersion == now.storage() {
-		return
-	}
-	completed := func(record contract.Record) bool {
-		return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
-	}
-	if !slices.ContainsFunc(now.Records, completed) {
-		violated("%v went from status.storedVersions; expected evidence for %s in the policy's status, or a completed run without failures; found %v and %d records",
-			gone, now.storage(), evidence, len(now.Records))
-	}
+// AtRest has the invariants that hold once nothing changes any more.
+var AtRest = []Invariant{
+	readable,
+	{"the policy is ready, or says that it is suspended", func(now, _ Observation, violated reporter) {
+		ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
+		switch {
+		case now.Subject.Policy == nil:
+		case !now.current():
+			violated("there is no policy, or its status is of other generations")
+		case now.Subject.suspended() && ready.Reason == v1alpha1.ReasonSuspended, now.Subject.active() && ready.Status == metav1.ConditionTrue:
+		case now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
+		default:
+			violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
+		}
+	}},
+	{"no migration goes on while it, or the policy, is suspended", func(now, _ Observation, violated reporter) {
+		for _, child := range now.Children {
+			if now.Subject.Policy != nil && !now.Subject.migrates() && child.Active {
+				violated("%s has pods", child)
+			}
+		}
+	}},
+	// Even after another client pruned status.storedVersions.
+	{"every object is stored at the storage version", func(now, _ Observation, violated reporter) {
+		for name, is := range sorted(now.Stored) {
+			if now.Subject.migrates() && is.Version != now.storage() {
+				violated("%s is stored at %s; objects are written at %s", name, is.Version, now.storage())
+			}
+		}
+	}},
+	{"versions are as their authors want them", func(now, _ Observation, violated reporter) {
+		if got, want := describe(now.CRD), describe(now.Subject.CRD); !slices.Equal(got, want) {
+			violated("the versions are %v; expected %v", got, want)
+		}
+	}},
+	{"versions are retired, or the status says what blocks that", func(now, _ Observation, violated reporter) {
+		if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 || now.Policy == nil {
+			return
+		}
+		retired, want, parts := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue, []string{}
+		for _, version := range versions {
+			if now.Subject.blocker(version) != "" {
+				want, parts = metav1.ConditionFalse, append(parts, v1alpha1.ReasonBlocked, version+" stays: ", ownPath(version))
+			}
+		}
+		says := retired.Reason + ": " + retired.Message
+		if retired.Status != want || retired.ObservedGeneration != now.Policy.Generation ||
+			slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(says, part) }) {
+			violated("VersionsRetired is %s, %s; expected %s with %q", retired.Status, says, want, parts)
+		}
+	}},
+	{"the definition converts where the policy wants it", func(now, _ Observation, violated reporter) {
+		if service, _ := namedBy(now.CRD); now.Subject.active() && service != now.Subject.instance() {
+			violated("the definition converts through the Service %q; expected %s", service, now.Subject.instance())
+		}
+	}},
+	{"the ruleset that a definition names is stored, and every ready pod has it", func(now, _ Observation, violated reporter) {
+		service, ruleset := namedBy(now.CRD)
+		if service != "" && !slices.Contains(now.Rulesets[service], ruleset) {
+			violated("the definition names the ruleset %s of %s, where %v are stored", ruleset, service, now.Rulesets[service])
+		}
+		for _, pod := range now.Pods {
+			if service != "" && pod.Ready && !slices.Contains(pod.Rulesets, ruleset) {
+				violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.Rulesets, pod.Refused)
+			}
+		}
+	}},
+	// A rotation of the authority waits for policies that do not change their CRD.
+	{"the fleet is ready, as large as it should be, and changes nothing", func(now, _ Observation, violated reporter) {
+		name := now.Subject.Fleet
+		if name == "" {
+			return
+		}
+		if now.Fleet == nil || now.Fleet.Status.ObservedGeneration != now.Fleet.Generation {
+			violated("there is no fleet %s, or its status is of another generation", name)
+			return
+		}
+		status, size := now.Fleet.Status, int(*now.State.Fleets[name].Replicas)
+		if int(status.Replicas) != size || int(status.ReadyReplicas) != size || len(now.Pods) != size {
+			violated("%d pods, of which the status counts %d, and %d as ready; expected %d", len(now.Pods), status.Replicas, status.ReadyReplicas, size)
+		}
+		conditions := []string{v1alpha1.ReadyCondition, v1alpha1.WebhookAvailableCondition}
+		if now.State.follows(name) {
+			conditions = append(conditions, v1alpha1.CertificatesReadyCondition)
+			if status.Rotation != nil && status.Rotation.State != v1alpha1.RotationIdle {
+				violated("the authority of the fleet rotates: %s", status.Rotation.State)
+			}
+		}
+		for _, condition := range conditions {
+			if !apimeta.IsStatusConditionTrue(status.Conditions, condition) {
+				violated("%s of the fleet is not True: %+v", condition, status.Conditions)
+			}
+		}
+	}},
+	// Unless the policy may not change them.
+	{"rulesets are stored only where the definition converts", func(now, _ Observation, violated reporter) {
+		for place, hashes := range sorted(now.Rulesets) {
+			if now.Subject.CRD == nil || now.Subject.active() && place != now.Subject.instance() {
+				violated("%s has the rulesets %v", place, hashes)
+			}
+		}
+	}},
+	{"certificates are renewed in time", func(now, _ Observation, violated reporter) {
+		for _, pod := range now.Pods {
+			if !pod.NotAfter.IsZero() && pod.NotAfter.Sub(now.Time) < renewalMargin {
+				violated("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter)
+			}
+		}
+	}},
+	// Rights of migrations and of cleaning end with them unless the policy is suspended, the Job of a migration
+	// ends with the next one, and everything else with the policy. An abandoned policy leaves its converter.
+	{"nothing is left of what is over", func(now, _ Observation, violated reporter) {
+		last := &v1alpha1.MigrationStatus{}
+		if now.Policy != nil && now.Policy.Status.Migration != nil {
+			last = now.Policy.Status.Migration
+		}
+		crd := crdOf(now.Subject.Name)
+		for _, child := range now.Children {
+			isRight := child.Run == "" && strings.HasPrefix(child.Name, names.MigrationRights(crd))
+			switch {
+			case now.Subject.CRD == nil:
+				violated("%s: its policy and its definition are gone", child)
+			case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.suspended():
+				violated("%s: no migration goes on", child)
+			case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.suspended():
+				violated("%s: no version is on its way out", child)
+			case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
+				violated("%s: that migration is over, and another came after it", child)
+			}
+		}
+	}},
 }
 
-// claimsFalse compares the status with the bytes in etcd.
-func claimsFalse(now, _ Observation, violated reporter) {
-	if now.Policy == nil || now.CRD == nil {
-		return
-	}
-	migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
-	for _, name := range sortedKeys(now.Stored) {
-		version := now.Stored[name].Version
-		if evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.CRDGeneration == now.CRD.Generation && evidence.StorageVersion != version {
-			violated("%s is stored at %s; the evidence says that all are at %s", name, version, evidence.StorageVersion)
-		}
-		if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && version != now.storage() {
-			violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, version, now.storage())
-		}
-		for _, said := range now.Policy.Status.Versions {
-			if now.ofCRD() && said.SafeToRemove && said.Name == version {
-				violated("%s is stored at %s, which status.versions calls safe to remove", name, version)
+// readsAsWritten ignores failed reads.
+var readsAsWritten = Invariant{"what is read is what was written", func(now, _ Observation, violated reporter) {
+	for version, reads := range sorted(now.Reads) {
+		for name, got := range sorted(reads) {
+			if want := now.Subject.Objects[name].spec(version); !reflect.DeepEqual(got, any(want)) {
+				violated("%s is read at %s as %v; expected %v", name, version, got, want)
 			}
 		}
 	}
-}
+}}
 
-// retiredStored: a policy unserves or removes a version only after every object is proven to be
-// stored at another version.
-func retiredStored(now, _ Observation, violated reporter) {
-	for _, name := range sortedKeys(now.Stored) {
-		version := now.Stored[name].Version
-		action := now.Subject.retirement(version).Action
-		goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
-		if now.CRD != nil && goes && !crds.Serves(now.CRD, version) {
-			violated("%s is stored at %s, which is not served any more", name, version)
-		}
-	}
-}
-
-// changedSuspended compares what only the operator changes, once it has reported that the policy is
-// suspended.
-func changedSuspended(now, before Observation, violated reporter) {
-	said := before.condition(v1alpha1.ReadyCondition)
-	if !now.sameCRD(before) || !now.Subject.suspended() || before.Policy == nil || !before.Policy.Spec.Suspend ||
-		said.Reason != v1alpha1.ReasonSuspended || said.ObservedGeneration != before.Policy.Generation {
-		return
-	}
-	for _, version := range without(before.ListedAfter, now.ListedAfter...) {
-		if !now.prunedByOthers(before, version) {
-			violated("%s went from status.storedVersions", version)
-		}
-	}
-	if !equality.Semantic.DeepEqual(now.Conversion, before.Conversion) {
-		violated("spec.conversion is %v; it was %v", now.Conversion, before.Conversion)
-	}
-}
-
-// certificatesRefused checks ready pods, if the CRD converts through them.
-func certificatesRefused(now, _ Observation, violated reporter) {
-	for _, pod := range now.Pods {
-		if service, _ := namedBy(now.CRD); service != "" && pod.Ready && untrusted(pod.Refused) {
-			violated("pod %s serves a certificate that caBundle of the definition does not verify: %v", pod.Name, pod.Refused)
-		}
-	}
-}
-
-func unreadable(now, _ Observation, violated reporter) {
-	for _, version := range now.Subject.Served {
-		for _, name := range sortedKeys(now.Subject.Objects) {
-			if got, tried := now.Reads[version][name]; !tried || got.err != "" {
-				violated("%s at %s: %s", name, version, got.err)
+var preserved = Invariant{"annotations hold what the stored version cannot express, and nothing else", func(now, _ Observation, violated reporter) {
+	for name, is := range sorted(now.Stored) {
+		want, exists := now.Subject.Objects[name]
+		for _, version := range []string{joined, nested} {
+			var got any
+			_ = utiljson.Unmarshal([]byte(is.Annotations[annotation(now.Subject, version)]), &got)
+			removing := now.Subject.version(version) == nil && now.has(version) // it may be gone or not
+			if exists && version != is.Version && !removing && !reflect.DeepEqual(got, want.preserved(version)) {
+				violated("%s, stored at %s, preserves %v of %s; expected %v", name, is.Version, got, version, want.preserved(version))
 			}
 		}
 	}
-}
+}}
 
-func notReady(now, _ Observation, violated reporter) {
-	ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
-	switch {
-	case now.Subject.Policy == nil:
-	case now.Policy == nil:
-		violated("there is no policy")
-	case !now.current():
-		violated("the status is of other generations")
-	case now.Subject.suspended() && ready.Reason == v1alpha1.ReasonSuspended, now.Subject.active() && ready.Status == metav1.ConditionTrue:
-	case now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
-	default:
-		violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
-	}
-}
-
-func migratesSuspended(now, _ Observation, violated reporter) {
-	for _, child := range now.Children {
-		if now.Subject.suspended() && child.Active {
-			violated("%s has pods", child)
+var readable = Invariant{"every object is readable in every served version", func(now, _ Observation, violated reporter) {
+	for _, version := range now.Subject.served() {
+		for name := range sorted(now.Subject.Objects) {
+			if _, read := now.Reads[version][name]; !read {
+				violated("%s cannot be read at %s: %v", name, version, now.Refused[version])
+			}
 		}
 	}
-}
-
-// notMigrated: a policy that migrates leaves every object at the storage version, even after
-// another client pruned storedVersions.
-func notMigrated(now, _ Observation, violated reporter) {
-	for _, name := range sortedKeys(now.Stored) {
-		if version := now.Stored[name].Version; now.Subject.migrates() && version != now.storage() {
-			violated("%s is stored at %s; objects are written at %s", name, version, now.storage())
-		}
-	}
-}
-
-// otherVersions compares spec.versions with what the CRD's author and the policy set.
-func otherVersions(now, _ Observation, violated reporter) {
-	if exists := now.CRD != nil; exists != now.Subject.Exists {
-		violated("there is a definition: %t; expected %t", exists, now.Subject.Exists)
-	}
-	if now.CRD == nil {
-		return
-	}
-	var got, want []string
-	for _, version := range now.CRD.Spec.Versions {
-		got = append(got, describe(version.Name, version.Served, version.Storage, version.Deprecated))
-	}
-	for _, name := range now.Subject.Versions {
-		is := now.Subject
-		want = append(want, describe(name, slices.Contains(is.Served, name), name == is.Storage, slices.Contains(is.Deprecated, name)))
-	}
-	if !slices.Equal(got, want) {
-		violated("its versions are %v; expected %v", got, want)
-	}
-}
-
-func describe(version string, served, storage, deprecated bool) string {
-	return fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", version, served, storage, deprecated)
-}
-
-// notRetired: all retirements are complete, or the status names the values that block one.
-func notRetired(now, _ Observation, violated reporter) {
-	if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 || now.Policy == nil {
-		return
-	}
-	retired, want := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue
-	if len(now.Subject.Blocked) > 0 {
-		want = metav1.ConditionFalse
-	}
-	if retired.Status != want || want == metav1.ConditionFalse && retired.Reason != v1alpha1.ReasonBlocked || retired.ObservedGeneration != now.Policy.Generation {
-		violated("VersionsRetired is %s, %s: %s; expected it to be blocked by %v", retired.Status, retired.Reason, retired.Message, now.Subject.Blocked)
-		return
-	}
-	for _, version := range sortedKeys(now.Subject.Blocked) {
-		told := strings.Contains(retired.Message, version+" stays: ") && slices.ContainsFunc(now.Policy.Status.Versions, func(said v1alpha1.VersionStatus) bool {
-			return said.Name == version && slices.ContainsFunc(said.BlockedBy, func(by v1alpha1.VersionBlock) bool { return by.Reason == v1alpha1.BlockedPreservedData })
-		})
-		for _, path := range now.wouldLose(version) {
-			told = told && strings.Contains(retired.Message, path)
-		}
-		if !told {
-			violated("the status does not say that %s is blocked by %v: %s", version, now.wouldLose(version), retired.Message)
-		}
-	}
-}
-
-// convertsElsewhere compares the Service in the CRD with that of the wanted pods.
-func convertsElsewhere(now, _ Observation, violated reporter) {
-	if service, _ := namedBy(now.CRD); service != "" && service != now.Subject.place().workload {
-		violated("the definition converts through the Service %s; expected %s", service, now.Subject.place().workload)
-	}
-}
-
-// rulesetMissing: the ruleset that the CRD names is stored where pods mount it, and every ready pod
-// has loaded it.
-func rulesetMissing(now, _ Observation, violated reporter) {
-	service, ruleset := namedBy(now.CRD)
-	if service != "" && !slices.Contains(now.Rulesets[service], ruleset) {
-		violated("the definition names the ruleset %s of %s, where %v are stored", ruleset, service, now.Rulesets[service])
-	}
-	for _, pod := range now.Pods {
-		if service != "" && pod.Ready && !slices.Contains(pod.Rulesets, ruleset) {
-			violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.Rulesets, pod.Refused)
-		}
-	}
-}
-
-// rulesetsLeft: a policy stores rulesets only where its CRD converts, unless it may not change them.
-func rulesetsLeft(now, _ Observation, violated reporter) {
-	for _, place := range sortedKeys(now.Rulesets) {
-		if !now.Subject.Exists || now.Subject.active() && place != now.Subject.place().workload {
-			violated("%s has the rulesets %v", place, now.Rulesets[place])
-		}
-	}
-}
-
-// fleetNotReady: the fleet of a policy has its size, and has completed what was changed. A rotation
-// of its authority waits for policies that do not change their CRD.
-func fleetNotReady(now, _ Observation, violated reporter) {
-	if now.Subject.Fleet == "" || !now.Subject.Exists {
-		return
-	}
-	if now.Fleet == nil {
-		violated("there is no fleet %s", now.Subject.Fleet)
-		return
-	}
-	status := now.Fleet.Status
-	if status.ObservedGeneration != now.Fleet.Generation {
-		violated("the status is not of the fleet's generation")
-	}
-	if int(status.Replicas) != now.Size || int(status.ReadyReplicas) != now.Size || len(now.Pods) != now.Size {
-		violated("%d pods, of which the status counts %d, and %d as ready; expected %d", len(now.Pods), status.Replicas, status.ReadyReplicas, now.Size)
-	}
-	for _, condition := range []string{v1alpha1.ReadyCondition, v1alpha1.CertificatesReadyCondition, v1alpha1.WebhookAvailableCondition} {
-		waits := condition == v1alpha1.CertificatesReadyCondition && !now.Follow
-		if !waits && !apimeta.IsStatusConditionTrue(status.Conditions, condition) {
-			violated("%s of the fleet is not True: %+v", condition, status.Conditions)
-		}
-	}
-	if rotation := status.Rotation; now.Follow && rotation != nil && rotation.State != v1alpha1.RotationIdle {
-		violated("the authority of the fleet rotates: %s", rotation.State)
-	}
-	if apimeta.FindStatusCondition(status.Conditions, v1alpha1.DeletionBlockedCondition) != nil {
-		violated("the fleet is being deleted")
-	}
-}
+}}
 
 // renewalMargin is the minimum remaining validity of a certificate that is renewed in time, by the
 // validation of ConversionPolicy.
 const renewalMargin = 10 * time.Minute
 
-func notRenewed(now, _ Observation, violated reporter) {
-	if now.Subject.Policy == nil {
-		return
+// Check returns the violations of invariants.
+func Check(invariants []Invariant, now, before Observation) []string {
+	var wrong []string
+	for _, each := range invariants {
+		each.check(now, before, func(format string, args ...any) {
+			wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
+		})
 	}
-	if now.Mounted.Sub(now.Time) < renewalMargin {
-		violated("the certificate that pods mount ends at %s", now.Mounted)
-	}
-	for _, pod := range now.Pods {
-		if unknown := pod.NotAfter.IsZero() && !untrusted(pod.Refused); pod.Ready && !unknown && pod.NotAfter.Sub(now.Time) < renewalMargin {
-			violated("the certificate that pod %s serves ends at %s: %v", pod.Name, pod.NotAfter, pod.Refused)
-		}
-	}
+	return wrong
 }
 
-// leaked: rights of migrations and of cleaning end with them unless the policy is suspended, the Job of
-// a migration ends with the next one, and everything else with the policy. An abandoned policy leaves
-// its converter.
-func leaked(now, _ Observation, violated reporter) {
-	last := &v1alpha1.MigrationStatus{}
-	if now.Policy != nil && now.Policy.Status.Migration != nil {
-		last = now.Policy.Status.Migration
+// describe returns what authors set of the versions of a CRD.
+func describe(crd *apiextensionsv1.CustomResourceDefinition) (all []string) {
+	if crd == nil {
+		return nil
 	}
-	crd := crdOf(now.Subject.Name)
-	for _, child := range now.Children {
-		isRight := child.Run == "" && strings.HasPrefix(child.Name, names.MigrationRights(crd))
-		switch {
-		case !now.Subject.Exists:
-			violated("%s: its policy and its definition are gone", child)
-		case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.suspended():
-			violated("%s: no migration goes on", child)
-		case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.suspended():
-			violated("%s: no version is on its way out", child)
-		case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
-			violated("%s: that migration is over, and another came after it", child)
-		}
+	for _, is := range crd.Spec.Versions {
+		all = append(all, fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", is.Name, is.Served, is.Storage, is.Deprecated))
 	}
+	return all
+}
+
+// annotation is the name of that with the values of a version.
+func annotation(s *Subject, version string) string {
+	return conversion.AnnotationName(crdOf(s.Name), version)
+}
+
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(each string) bool { return slices.Contains(some, each) })
 }

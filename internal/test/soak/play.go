@@ -5,28 +5,39 @@ package soak
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -38,28 +49,24 @@ const (
 	pause = 200 * time.Millisecond
 	// requestTimeout bounds requests to an API server that hangs.
 	requestTimeout = 15 * time.Second
-	// readPause makes a reader an ordinary client instead of a load test.
-	readPause = 20 * time.Millisecond
 )
 
 // player performs steps, and checks invariants.
 type player struct {
-	out     io.Writer
+	// teller prints the steps, and runs commands.
+	teller  *scenarios.Teller
 	cluster client.Client
-	dynamic dynamic.Interface
-	// pruned has the prunings by other clients, by subject, while objects are stored at the pruned
-	// versions.
-	pruned map[string]Pruning
+	// pruned has the etcd revisions at which other clients pruned status.storedVersions, by subject, while
+	// objects are stored at the pruned versions.
+	pruned map[string]int64
 	// last is the previous observation of each subject.
 	last map[string]Observation
-	// played are the steps so far.
-	played []Step
-	// reads counts the successful reads during steps.
+	// reads counts the reads during steps.
 	reads int64
 }
 
 // Run installs the operator on the cluster of the current kubeconfig, and plays the steps of a seed for
-// a time, and then those that remove every subject.
+// a time.
 func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) error {
 	kubeconfig, err := config.GetConfig()
 	if err != nil {
@@ -67,94 +74,55 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 	}
 	kubeconfig.QPS, kubeconfig.Timeout = -1, requestTimeout
 	kubeconfig.WarningHandler = rest.NoWarnings{} // versions are deprecated all the time
-	p := &player{out: out, last: map[string]Observation{}, pruned: map[string]Pruning{}}
 	root, rootErr := scenarios.Root()
-	p.dynamic, err = dynamic.NewForConfig(kubeconfig)
+	cluster, err := client.New(kubeconfig, client.Options{Scheme: scheme.New()})
 	if err = errors.Join(rootErr, err); err != nil {
 		return err
 	}
-	if p.cluster, err = client.New(kubeconfig, client.Options{Scheme: scheme.New()}); err != nil {
+	p := &player{teller: scenarios.NewTeller(out, root), cluster: cluster, last: map[string]Observation{}, pruned: map[string]int64{}}
+	if err := scenarios.Install(ctx, p.teller); err != nil {
 		return err
 	}
-	teller := scenarios.NewTeller(out, root)
-	if err := scenarios.Install(ctx, teller); err != nil {
-		return err
+	p.teller.Say("Some steps overwrite spec.conversion, which the guard would refuse.")
+	p.teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
+	p.teller.Title(fmt.Sprintf("Seed %d, for %s", seed, lasts))
+	steps, until := NewSequence(seed), time.Now().Add(lasts)
+	first := Step{Before: steps.clone(), After: steps.clone()}
+	err = errors.Join(p.teller.Failure(), eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.apply(ctx, first) }))
+	for err == nil && time.Now().Before(until) {
+		err = p.play(ctx, steps.Next())
 	}
-	teller.Say("Some steps overwrite spec.conversion, which the guard would refuse.")
-	teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
-	if err := teller.Failure(); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("\nFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w", seed, steps.number, seed, err)
 	}
-	fmt.Fprintf(out, "\nseed %d, for %s\n", seed, lasts)
-	start := time.Now()
-	if err := p.play(ctx, NewSequence(seed), start.Add(lasts)); err != nil {
-		return fmt.Errorf("\nthe steps so far:\n%sFAILED with seed %d in step %d (make soak SOAKSEED=%d plays it again):\n%w",
-			lines(p.played), seed, len(p.played), seed, err)
-	}
-	fmt.Fprintf(out, "seed %d: %d steps in %s, %d reads meanwhile, and every invariant held\n",
-		seed, len(p.played), time.Since(start).Round(time.Second), p.reads)
+	p.teller.Say("seed %d: %d steps, %d reads meanwhile, and every invariant held", seed, steps.number, p.reads)
 	return nil
 }
 
-func (p *player) play(ctx context.Context, steps *Sequence, until time.Time) error {
-	err := eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.applyFleets(ctx, Step{Fleets: steps.model.Fleets}) })
-	for err == nil && time.Now().Before(until) {
-		err = p.playStep(ctx, steps.Next())
-	}
-	if err != nil {
-		return err
-	}
-	for _, s := range steps.Finish() {
-		if err := p.playStep(ctx, s); err != nil {
-			return err
-		}
-	}
-	return p.deleteFleets(ctx)
-}
-
-// playStep performs one step while clients read and write, and then checks the invariants. In a gentle
-// step, no read fails until nothing changes any more.
-func (p *player) playStep(ctx context.Context, s Step) error {
+// play performs one step while clients read and write, and then checks the invariants.
+func (p *player) play(ctx context.Context, s Step) error {
 	start := time.Now()
-	fmt.Fprintln(p.out, s)
-	p.played = append(p.played, s)
-	finishReading := p.startReading(ctx, s)
+	fmt.Fprintln(p.teller.Out, s)
+	reader := p.startReading(ctx, s)
 	err := p.do(ctx, s)
-	if err == nil && s.Gentle {
+	if err == nil {
 		err = p.checkInvariants(ctx, s)
 	}
-	failed, wrong := finishReading()
-	err = errors.Join(err, wrong)
-	switch {
-	case err == nil && !s.Gentle:
-		err = p.checkInvariants(ctx, s)
-	case s.Gentle && failed != "":
-		err = errors.Join(err, fmt.Errorf("a read failed, and none should, as pods that convert were there all the time: %s", failed))
-	}
-	fmt.Fprintf(p.out, "     %.1f s\n", time.Since(start).Seconds())
-	return err
+	reads, wrong := reader.Stop()
+	p.reads += reads
+	fmt.Fprintf(p.teller.Out, "     %.1f s\n", time.Since(start).Seconds())
+	return errors.Join(err, wrong)
 }
 
-// do performs the action of a step while clients write: in parallel, each with its writes in order. Like
-// controllers, all of them retry until they succeed.
+// do performs the action of a step while clients write. Like controllers, all of them retry until they succeed.
 func (p *player) do(ctx context.Context, s Step) error {
 	actors, ctx := errgroup.WithContext(ctx)
-	if action := kindNamed(s.Kind).do; action != nil {
+	actors.Go(func() error {
+		return eventually(ctx, s.Action+" succeeds", func(ctx context.Context) error { return p.act(ctx, s) })
+	})
+	for _, w := range s.Writes {
 		actors.Go(func() error {
-			return eventually(ctx, s.Kind+" succeeds", func(ctx context.Context) error { return action(p, ctx, s) })
-		})
-	}
-	for number := range clientsAtMost {
-		actors.Go(func() error {
-			for _, w := range s.Writes {
-				if w.Client != number {
-					continue
-				}
-				if err := eventually(ctx, w.String(), func(ctx context.Context) error { return p.write(ctx, w) }); err != nil {
-					return err
-				}
-			}
-			return nil
+			return eventually(ctx, w.String(), func(ctx context.Context) error { return p.write(ctx, w) })
 		})
 	}
 	return actors.Wait()
@@ -163,40 +131,43 @@ func (p *player) do(ctx context.Context, s Step) error {
 // checkInvariants observes until the invariants hold: those that always hold and, if the step waits,
 // those that hold once nothing changes any more.
 func (p *player) checkInvariants(ctx context.Context, s Step) error {
-	var always []string
+	var always error
 	err := eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
 		all, err := p.observe(ctx, s)
 		if err != nil {
 			return err
 		}
-		var wrong []string
-		for _, name := range sortedKeys(all) {
-			always = append(always, Check(true, all[name], p.last[name])...)
+		var never, notYet []string
+		for name, now := range sorted(all) {
+			wrong := Check(Always, now, p.last[name])
 			if s.Gentle {
-				always = append(always, violationsOf(unreadable, all[name], all[name])...)
+				wrong = append(wrong, Check([]Invariant{readable}, now, now)...)
 			}
-			wrong = append(wrong, Check(false, all[name], p.last[name])...)
+			if actionNamed(s.Action).breaks {
+				notYet = append(notYet, wrong...)
+			} else {
+				never = append(never, wrong...)
+			}
+			notYet = append(notYet, Check(AtRest, now, p.last[name])...)
+			p.pruned[name] = now.stillPruned()
 		}
 		p.last = all
-		p.forgetPruned(all)
-		if s.Waits && len(always) == 0 && len(wrong) > 0 {
-			return errors.New(strings.Join(wrong[:min(len(wrong), 10)], "\n"))
+		if always = asError(never); always != nil || !s.Waits {
+			return nil
 		}
-		return nil
+		return asError(notYet[:min(len(notYet), 10)])
 	})
-	if len(always) > 0 {
-		return errors.New("what must never be:\n" + strings.Join(always, "\n"))
+	if always != nil {
+		return fmt.Errorf("what must never be:\n%w", always)
 	}
 	return err
 }
 
-// forgetPruned deletes the record of prunings once all stored versions are listed again.
-func (p *player) forgetPruned(all map[string]Observation) {
-	for name, now := range all {
-		if len(now.unlisted()) == 0 {
-			delete(p.pruned, name)
-		}
+func asError(wrong []string) error {
+	if len(wrong) == 0 {
+		return nil
 	}
+	return errors.New(strings.Join(wrong, "\n"))
 }
 
 // eventually calls try until it returns no error. On a timeout it returns the last error that the
@@ -216,69 +187,64 @@ func eventually(ctx context.Context, what string, try func(context.Context) erro
 	return nil
 }
 
-// objects returns a client for the objects of a subject at a version.
-func (p *player) objects(subject, version string) dynamic.ResourceInterface {
-	resource := schema.GroupVersionResource{Group: groupOf(subject), Version: version, Resource: "crontabs"}
-	return p.dynamic.Resource(resource).Namespace(scenarios.Namespace)
-}
-
+// write performs a write of a client. If the response was lost, the next try finds that write.
 func (p *player) write(ctx context.Context, w Write) error {
-	objects := p.objects(w.Subject, w.Version)
-	switch w.Do {
-	case labelObject:
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.label(): "in-" + w.Version}}})
-		if err == nil {
-			_, err = objects.Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		}
-		return err
-	case deleteObject:
-		err := objects.Delete(ctx, w.Name, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
-			// An API server that starts returns the same error for every version.
-			_, err = objects.List(ctx, metav1.ListOptions{Limit: 1})
-		}
-		return err
+	object, list := w.empty()
+	if !w.Delete {
+		return p.put(ctx, object, func() { object.Object["spec"] = w.spec(w.Version) })
 	}
-	// If the response of a write was lost, the retry finds that write.
-	object, err := objects.Get(ctx, w.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		_, err = objects.Create(ctx, w.object(), metav1.CreateOptions{})
-	case err == nil && !reflect.DeepEqual(object.Object["spec"], w.object().Object["spec"]):
-		object.Object["spec"] = w.spec(w.Version)
-		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
+	err := p.cluster.Delete(ctx, object)
+	if apierrors.IsNotFound(err) {
+		// An API server that starts returns the same error for every version.
+		err = p.cluster.List(ctx, list, client.Limit(1))
 	}
 	return err
 }
 
-// object returns the object that a client creates.
-func (w Write) object() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": groupOf(w.Subject) + "/" + w.Version, "kind": "CronTab",
-		"metadata": map[string]any{"name": w.Name, "namespace": scenarios.Namespace}, "spec": w.spec(w.Version)}}
+// empty returns the object, and a list of such objects, without content.
+func (o object) empty() (*unstructured.Unstructured, *unstructured.UnstructuredList) {
+	version := groupOf(o.Subject) + "/" + o.Version
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": "CronTab",
+			"metadata": map[string]any{"name": o.Name, "namespace": scenarios.Namespace}}},
+		&unstructured.UnstructuredList{Object: map[string]any{"apiVersion": version, "kind": "CronTabList"}}
 }
 
-// reading is an object to read at a version.
-type reading struct {
-	subject       Subject
-	name, version string
+// startReading starts a client that reads, in turn, objects that the step does not change, at versions that are
+// served before and after it. No read may return wrong data, and in a gentle step none may fail, as pods that
+// convert are there all the time.
+func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
+	all, next := s.unchanged(), 0
+	return scenarios.Repeat(ctx, func(ctx context.Context) error {
+		if len(all) == 0 {
+			return nil
+		}
+		each := all[next%len(all)]
+		next++
+		object, _ := each.empty()
+		// A request that is cancelled is a failed conversion for the API server.
+		err := p.cluster.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(object), object)
+		if err != nil && s.Gentle {
+			return fmt.Errorf("%s cannot be read: %w", each, err)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // failures cause it
+		}
+		now := Observation{Subject: s.After.subject(each.Subject), Reads: map[string]map[string]any{each.Version: {each.Name: object.Object["spec"]}}}
+		return asError(Check([]Invariant{readsAsWritten}, now, now))
+	})
 }
 
-// readings returns the objects that the step does not affect, and that no client writes meanwhile, at the
-// versions that are served before and after it.
-func readings(s Step) []reading {
-	written := map[string]bool{}
-	for _, w := range s.Writes {
-		written[w.Subject+"/"+w.Name] = true
-	}
-	var all []reading
-	for i, before := range s.Before {
-		if kindNamed(s.Kind).noWrites && s.Subject == before.Name {
+// unchanged returns what reads the same before and after a step, and during it.
+func (s Step) unchanged() (all []object) {
+	for i, is := range s.After.Subjects {
+		was := s.Before.Subjects[i]
+		if actionNamed(s.Action).breaks && s.Target == is.Name {
 			continue
 		}
-		for name := range before.Objects {
-			for _, version := range s.After[i].Served {
-				if !written[before.Name+"/"+name] && slices.Contains(before.Served, version) {
-					all = append(all, reading{before, name, version})
+		for name, record := range was.Objects {
+			for _, version := range was.served() {
+				if slices.Contains(is.served(), version) && reflect.DeepEqual(is.Objects[name].spec(version), record.spec(version)) {
+					all = append(all, object{is.Name, name, version})
 				}
 			}
 		}
@@ -286,35 +252,136 @@ func readings(s Step) []reading {
 	return all
 }
 
-// startReading reads objects until finish, which returns the first failed read, if any, and an error if a
-// read returned wrong data, which must never happen.
-func (p *player) startReading(ctx context.Context, s Step) (finish func() (failed string, wrong error)) {
-	ctx, stop := context.WithCancel(ctx)
-	failed, reader := "", errgroup.Group{}
-	reader.Go(func() error {
-		for all := readings(s); len(all) > 0; {
-			for _, each := range all {
-				if <-time.After(readPause); ctx.Err() != nil {
-					return nil //nolint:nilerr // the step is over
-				}
-				// A request that is cancelled is a failed conversion for the API server.
-				object, err := p.objects(each.subject.Name, each.version).Get(context.WithoutCancel(ctx), each.name, metav1.GetOptions{})
-				if err == nil {
-					p.reads++
-				} else if failed == "" {
-					failed = fmt.Sprintf("%s at %s: %v", each.name, time.Now().Format(time.TimeOnly), err)
-				}
-				now := Observation{Subject: each.subject, Reads: map[string]map[string]read{each.version: {each.name: asRead(object, err)}}}
-				if wrong := violationsOf(readsDiffer, now, now); len(wrong) > 0 {
-					return fmt.Errorf("a client that read %s while the step went on: %s", each.subject.Name, strings.Join(wrong, "\n"))
-				}
-			}
+// act performs the action of a step. It is repeated until it succeeds.
+func (p *player) act(ctx context.Context, s Step) error {
+	a := actionNamed(s.Action)
+	if a.do != nil {
+		return a.do(p, ctx, s)
+	}
+	if a.shell != "" {
+		_, err := p.teller.Run(ctx, "env", "CRD="+crdOf(s.Target), "INSTANCE="+instanceOf(s.Target), "VARIANT="+s.Detail, "STEP="+s.text(),
+			"bash", "-euo", "pipefail", "-c", a.shell)
+		if err != nil {
+			return err
 		}
+	}
+	return p.apply(ctx, s)
+}
+
+// apply makes policies, CRDs and fleets what their authors want after a step. If a step changes a policy,
+// it is the operator that changes the CRD.
+func (p *player) apply(ctx context.Context, s Step) error {
+	var err error
+	for i, is := range s.After.Subjects {
+		was, policy, crd := s.Before.Subjects[i], policyOf(is.Name), definitionOf(is.Name)
+		newPolicy, newCRD := !equality.Semantic.DeepEqual(was.Policy, is.Policy), !equality.Semantic.DeepEqual(was.CRD, is.CRD)
+		if newPolicy && is.Policy != nil {
+			err = errors.Join(err, p.put(ctx, policy, func() { policy.Spec = *is.Policy.DeepCopy() }))
+		}
+		if newCRD && is.CRD != nil && (!newPolicy || was.CRD == nil) {
+			err = errors.Join(err, p.put(ctx, crd, func() { crd.Spec = is.Definition(crd).Spec }))
+		}
+	}
+	for name, spec := range sorted(s.After.Fleets) {
+		fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		err = errors.Join(err, p.put(ctx, fleet, func() { fleet.Spec = *spec.DeepCopy() }))
+	}
+	return err
+}
+
+// put creates or updates an object with the content that set gives it.
+func (p *player) put(ctx context.Context, object client.Object, set func()) error {
+	_, err := controllerutil.CreateOrUpdate(ctx, p.cluster, object, func() error {
+		set()
 		return nil
 	})
-	return func() (string, error) {
-		stop()
-		wrong := reader.Wait()
-		return failed, wrong
+	return err
+}
+
+// pruneStoredVersions removes every version but the storage version from status.storedVersions
+// without rewriting objects, as some instructions advise.
+func (p *player) pruneStoredVersions(ctx context.Context, s Step) error {
+	crd := definitionOf(s.Target)
+	if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+		return err
 	}
+	crd.Status.StoredVersions = []string{crds.StorageVersion(crd)}
+	if err := p.cluster.Status().Update(ctx, crd, client.FieldOwner("kubectl-edit")); err != nil {
+		return err
+	}
+	revision, err := strconv.ParseInt(crd.ResourceVersion, 10, 64)
+	p.pruned[s.Target] = revision
+	return err
+}
+
+// left is the remaining validity of an aged certificate.
+const left = 2 * time.Minute
+
+// ageCertificate replaces the serving certificate of converter pods by one that expires soon.
+func (p *player) ageCertificate(ctx context.Context, s Step) error {
+	instance, authority, serving := instanceOf(s.Target), &corev1.Secret{}, &corev1.Secret{}
+	authority.Namespace, authority.Name, serving.Namespace, serving.Name = system, instance+"-ca", system, instance+"-tls"
+	for _, secret := range []*corev1.Secret{authority, serving} {
+		if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+			return err
+		}
+	}
+	aged, err := pki.IssueLeaf(observed.KeyPair(authority), names.ServiceName(instance, system), time.Now(), left)
+	if err != nil {
+		return err
+	}
+	serving.Data[corev1.TLSCertKey], serving.Data[corev1.TLSPrivateKeyKey] = aged.Certificate, aged.Key
+	return p.cluster.Update(ctx, serving)
+}
+
+// processes of the cluster, by the beginning of their command line without the folder of the program. With
+// the nodes, all pods die.
+var processes = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "localcluster-nodes",
+	"conversion-operator manager", "conversion-operator serve", "conversion-operator run-migration"}
+
+// signal sends a signal to running processes, if any. Those of a cluster have its folder, which has the
+// kubeconfig, in their command line or environment.
+func signal(name string, signal syscall.Signal) error {
+	home := filepath.Dir(os.Getenv("KUBECONFIG"))
+	all, err := procfs.AllProcs()
+	for _, process := range all {
+		line, _ := process.CmdLine() // none if it has ended, or belongs to another user
+		environment, _ := process.Environ()
+		if !matches(name, home, line, environment) {
+			continue
+		}
+		if failed := syscall.Kill(process.PID, signal); !errors.Is(failed, syscall.ESRCH) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// matches compares with a command line and an environment.
+func matches(name, home string, line, environment []string) bool {
+	began := len(line) > 0 && strings.HasPrefix(path.Base(line[0])+" "+strings.Join(line[1:], " ")+" ", name+" ")
+	return began && strings.Contains(strings.Join(slices.Concat(line, environment), " "), home)
+}
+
+// kill kills processes. Whatever started them restarts them.
+func (p *player) kill(_ context.Context, s Step) error { return signal(s.Detail, syscall.SIGKILL) }
+
+// outage is the duration of failures that end.
+const outage = 5 * time.Second
+
+// stop suspends processes for a while.
+func (p *player) stop(_ context.Context, s Step) error {
+	err := signal(s.Detail, syscall.SIGSTOP)
+	<-time.After(outage)
+	return errors.Join(err, signal(s.Detail, syscall.SIGCONT))
+}
+
+// fillDisk makes etcd refuse writes for a while.
+func (p *player) fillDisk(ctx context.Context, _ Step) error {
+	store := etcd.Client(os.Getenv(scenarios.EndpointVariable))
+	if err := store.SetFull(ctx, true); err != nil {
+		return err
+	}
+	<-time.After(outage)
+	return eventually(context.WithoutCancel(ctx), "etcd's alarm ends", func(ctx context.Context) error { return store.SetFull(ctx, false) })
 }

@@ -1,0 +1,356 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package soak
+
+import (
+	"cmp"
+	_ "embed" // for the manifests below
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+)
+
+// The versions of a CRD. The hub comes first, and is never removed.
+const (
+	hub    = "v1beta1"
+	joined = "v1"
+	nested = "v2"
+)
+
+var (
+	versions     = []string{hub, joined, nested}
+	subjectNames = []string{"a", "b", "c"}
+	fleetNames   = []string{"blue", "green"}
+
+	//go:embed manifests/crd.yaml
+	definitionManifest []byte
+	//go:embed manifests/policy.yaml
+	policyManifest []byte
+)
+
+// State is the expected state of the cluster, computed from the steps alone.
+type State struct {
+	Subjects []*Subject
+	// Fleets exist all the time.
+	Fleets map[string]*v1alpha1.ConverterFleetSpec
+}
+
+// Subject is one CustomResourceDefinition and its policy.
+type Subject struct {
+	// Name is the first part of its group.
+	Name string
+	// CRD is what its authors want, without spec.conversion, and Policy is the spec of the policy; nil if
+	// it does not exist.
+	CRD    *apiextensionsv1.CustomResourceDefinition
+	Policy *v1alpha1.ConversionPolicySpec
+	// Fleet has the converter pods, also after the policy; empty for pods of its own.
+	Fleet string
+	// Objects are those that clients wrote.
+	Objects map[string]record
+}
+
+type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+
+// newState has subjects that do not exist yet, and fleets.
+func newState(subjects, fleets []string) State {
+	state := State{Fleets: map[string]*v1alpha1.ConverterFleetSpec{}}
+	for _, name := range subjects {
+		state.Subjects = append(state.Subjects, &Subject{Name: name})
+	}
+	for _, name := range fleets {
+		state.Fleets[name] = &v1alpha1.ConverterFleetSpec{Replicas: new(int32(3)),
+			Certificates: &v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}}
+	}
+	return state
+}
+
+func (is State) clone() State {
+	is.Subjects, is.Fleets = slices.Clone(is.Subjects), maps.Clone(is.Fleets)
+	for i, s := range is.Subjects {
+		copied := *s
+		copied.CRD, copied.Policy, copied.Objects = s.CRD.DeepCopy(), s.Policy.DeepCopy(), maps.Clone(s.Objects)
+		is.Subjects[i] = &copied
+	}
+	for name, fleet := range is.Fleets {
+		is.Fleets[name] = fleet.DeepCopy()
+	}
+	return is
+}
+
+// subject returns a subject, or nil.
+func (is State) subject(name string) *Subject {
+	for _, s := range is.Subjects {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// follows reports whether all users of a fleet write their CRD and their rulesets.
+func (is State) follows(fleet string) bool {
+	return !slices.ContainsFunc(is.Subjects, func(s *Subject) bool { return s.CRD != nil && s.Fleet == fleet && !s.active() })
+}
+
+func groupOf(name string) string { return name + ".soak.example.com" }
+
+// crdOf returns the name of the CRD, which is also the name of the policy.
+func crdOf(name string) string { return "crontabs." + groupOf(name) }
+
+// instanceOf returns the instance label of the converter pods of a fleet, or of a policy with pods of its
+// own. It is also the name of their Deployment and their Service, and begins those of their Secrets.
+func instanceOf(place string) string {
+	if slices.Contains(fleetNames, place) {
+		return names.Fleet(place)
+	}
+	return names.Child(crdOf(place))
+}
+
+func (s *Subject) instance() string { return instanceOf(cmp.Or(s.Fleet, s.Name)) }
+
+func (s *Subject) hasPolicy() bool { return s.Policy != nil }
+func (s *Subject) suspended() bool { return s.Policy != nil && s.Policy.Suspend }
+
+// active reports whether the policy exists and is not suspended, migrates whether its migrations are not
+// suspended either.
+func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Suspend }
+func (s *Subject) migrates() bool { return s.active() && !s.Policy.Migration.Suspend }
+
+// version returns a version of the CRD, or nil.
+func (s *Subject) version(name string) *crdVersion {
+	if s.CRD == nil {
+		return nil
+	}
+	is, _ := crds.Version(s.CRD, name)
+	return is
+}
+
+// served returns the names of the served versions.
+func (s *Subject) served() []string {
+	if s.CRD == nil {
+		return nil
+	}
+	return crds.ServedVersions(s.CRD)
+}
+
+// Definition returns the CRD after its author changed the present one. By now, the author's manifest has the
+// policy's changes of versions, with their deprecation warnings.
+func (s *Subject) Definition(present *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd := s.CRD.DeepCopy()
+	crd.Spec.Conversion = present.Spec.Conversion
+	for i := range crd.Spec.Versions {
+		if was, _ := crds.Version(present, crd.Spec.Versions[i].Name); was != nil && crd.Spec.Versions[i].Deprecated {
+			crd.Spec.Versions[i].DeprecationWarning = was.DeprecationWarning
+		}
+	}
+	return crd
+}
+
+// begin creates the CRD with one version, and the policy.
+func (s *Subject) begin(fleet string) {
+	s.CRD, s.Objects = parse[apiextensionsv1.CustomResourceDefinition](definitionManifest), map[string]record{}
+	s.CRD.Name, s.CRD.Spec.Group, s.CRD.Spec.Versions = crdOf(s.Name), groupOf(s.Name), nil
+	s.add(hub)
+	s.store(hub)
+	s.adopt(fleet)
+}
+
+// adopt creates the policy.
+func (s *Subject) adopt(fleet string) {
+	s.Policy = &parse[v1alpha1.ConversionPolicy](policyManifest).Spec
+	s.move(fleet)
+}
+
+func parse[T any](manifest []byte) *T {
+	object := new(T)
+	if err := yaml.UnmarshalStrict(manifest, object); err != nil {
+		panic(err) // it is embedded
+	}
+	return object
+}
+
+// move changes where the policy has its converter pods.
+func (s *Subject) move(fleet string) {
+	s.Fleet, s.Policy.ConverterFleetName = fleet, v1alpha1.FleetName(fleet)
+	s.Policy.Workload, s.Policy.Certificates = nil, v1alpha1.Certificates{}
+	if fleet == "" {
+		s.Policy.Workload = &v1alpha1.Workload{}
+		s.Policy.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{}
+	}
+}
+
+// add adds a version, which is served.
+func (s *Subject) add(name string) {
+	added, _ := crds.Version(parse[apiextensionsv1.CustomResourceDefinition](definitionManifest), name)
+	added.Served = true
+	s.CRD.Spec.Versions = append(s.CRD.Spec.Versions, *added)
+}
+
+// store changes the storage version.
+func (s *Subject) store(name string) {
+	for i := range s.CRD.Spec.Versions {
+		is := &s.CRD.Spec.Versions[i]
+		is.Storage = is.Name == name
+	}
+}
+
+// remove removes a version, and what only it can express.
+func (s *Subject) remove(name string) {
+	s.CRD.Spec.Versions = slices.DeleteFunc(s.CRD.Spec.Versions, func(is crdVersion) bool { return is.Name == name })
+	for key, object := range s.Objects {
+		s.Objects[key] = object.with(name, nil)
+	}
+}
+
+// retirement returns how the policy retires a version; the zero value if it does not.
+func (s *Subject) retirement(name string) v1alpha1.Retirement {
+	if s.Policy != nil {
+		for _, is := range s.Policy.Retirement {
+			if string(is.Version) == name {
+				return is
+			}
+		}
+	}
+	return v1alpha1.Retirement{}
+}
+
+// forgetRetirement removes a version from spec.retirement.
+func (s *Subject) forgetRetirement(name string) {
+	s.Policy.Retirement = slices.DeleteFunc(s.Policy.Retirement, func(is v1alpha1.Retirement) bool { return string(is.Version) == name })
+}
+
+// retire applies a retirement action, without a soak time: each includes the lesser ones, and reverts the
+// greater ones. A version with values that would be lost is not removed, and still served if it was.
+func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts bool) {
+	s.forgetRetirement(name)
+	retirement := v1alpha1.Retirement{Version: v1alpha1.VersionName(name), Action: action, After: &metav1.Duration{}}
+	if accepts {
+		retirement.AcceptedLosses = []string{ownPath(name)}
+	}
+	s.Policy.Retirement = append(s.Policy.Retirement, retirement)
+	is := s.version(name)
+	is.Deprecated = action != v1alpha1.RetirementReport
+	switch {
+	case action != v1alpha1.RetirementRemove:
+		is.Served = action != v1alpha1.RetirementUnserve
+	case s.blocker(name) == "":
+		s.remove(name)
+	}
+}
+
+// blocker returns an object that keeps a version from being removed, because of a value that would be lost.
+func (s *Subject) blocker(name string) string {
+	is := s.retirement(name)
+	if is.Action == v1alpha1.RetirementRemove && len(is.AcceptedLosses) == 0 && s.version(name) != nil {
+		for object, content := range sorted(s.Objects) {
+			if content.Own[name] != nil {
+				return object
+			}
+		}
+	}
+	return ""
+}
+
+// record is the content of an object, independent of versions. What it is in each version does not use the
+// operator's code.
+type record struct {
+	HostPort string // host:port
+	Replicas int64
+	// Own has the value of the field that only one version has, by version; none if the field is absent.
+	Own map[string]any
+}
+
+// ownFields are the fields of the spec that only one version has. Objects that are stored at another
+// version preserve them in an annotation.
+var ownFields = map[string]string{hub: "tags", joined: "note", nested: "timeoutSeconds"}
+
+func ownPath(version string) string { return ".spec." + ownFields[version] }
+
+// spec returns the record as an object's spec at a version.
+func (r record) spec(version string) map[string]any {
+	host, port, _ := strings.Cut(r.HostPort, ":")
+	spec, replicas := map[string]any{}, "replicas"
+	switch version {
+	case hub:
+		spec["host"], spec["port"] = host, port
+	case joined:
+		spec["hostPort"] = r.HostPort
+	case nested:
+		spec["address"], replicas = map[string]any{"host": host, "port": port}, "size"
+	}
+	if r.Replicas != 0 {
+		spec[replicas] = r.Replicas
+	}
+	if own := r.Own[version]; own != nil {
+		spec[ownFields[version]] = own
+	}
+	return spec
+}
+
+// preserved returns the annotation with the values of a version; nil if it has none.
+func (r record) preserved(version string) any {
+	if r.Own[version] == nil {
+		return nil
+	}
+	return map[string]any{"format": int64(2), "fields": map[string]any{"/spec/" + ownFields[version]: r.Own[version]}}
+}
+
+// with returns the record with another value of a version's own field; nil removes it.
+func (r record) with(version string, own any) record {
+	all := map[string]any{version: own}
+	for other, value := range r.Own {
+		if other != version {
+			all[other] = value
+		}
+	}
+	r.Own = all
+	return r
+}
+
+// overwritten returns the record after a client replaced it at a version. Fields that this version
+// does not have keep their values.
+func (r record) overwritten(version string, by record) record {
+	r.HostPort, r.Replicas = by.HostPort, by.Replicas
+	return r.with(version, by.Own[version])
+}
+
+func randomRecord(random *rand.Rand) record {
+	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)), Replicas: random.Int64N(4), Own: map[string]any{}}
+	if random.IntN(2) == 0 {
+		r.Own[joined] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
+	}
+	var tags []any
+	for range random.IntN(3) {
+		tags = append(tags, fmt.Sprintf("tag-%d", random.IntN(10)))
+	}
+	if len(tags) > 0 {
+		r.Own[hub] = tags
+	}
+	if random.IntN(2) == 0 {
+		r.Own[nested] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
+	}
+	return r
+}
+
+// sorted returns the entries of a map in the order of their keys.
+func sorted[V any](of map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if !yield(key, of[key]) {
+				return
+			}
+		}
+	}
+}
