@@ -65,7 +65,8 @@ func TestDecisions(t *testing.T) {
 			var text strings.Builder
 			for _, change := range slices.Sorted(maps.Keys(group.changes)) {
 				t.Run(change, func(t *testing.T) {
-					text.WriteString("# " + change + "\n" + group.start(t).decide(group.changes[change]) + "\n")
+					w := from(t, "decisions: "+name, group.start)
+					text.WriteString("# " + change + "\n" + w.decide(group.changes[change]) + "\n")
 				})
 			}
 			golden.Check(t, text.String(), "decisions", name+".txt")
@@ -172,7 +173,7 @@ func readiness(is []metav1.Condition) (said []string) {
 // TestBlockedDeletion: readiness is that of a policy that stays.
 func TestBlockedDeletion(t *testing.T) {
 	for name, change := range deletionChanges {
-		w := deleted(t)
+		w := from(t, "decisions: deletion", deleted)
 		change(w)
 		decided := w.plan().Status.Conditions
 		if !apimeta.IsStatusConditionTrue(decided, v1alpha1.DeletionBlockedCondition) {

@@ -32,13 +32,15 @@ func active(t *testing.T) *world {
 // activeBy is that world with a policy that may bring a converter of the user's.
 func activeBy(t *testing.T, policy string) *world {
 	t.Helper()
-	w := newWorld(t, policy)
-	w.answerAt("10.0.0.1:9443", "")
-	w.define(bothStoredNew)
-	if len(w.observed.Runs) > 0 {
-		w.completes(3)
-	}
-	return w
+	return from(t, "active: "+policy, func(t *testing.T) *world {
+		w := newWorld(t, policy)
+		w.answerAt("10.0.0.1:9443", "")
+		w.define(bothStoredNew)
+		if len(w.observed.Runs) > 0 {
+			w.completes(3)
+		}
+		return w
+	})
 }
 
 // gateChanges are in a world with rules in which all is done.

@@ -66,6 +66,11 @@ func newFleetWorld(t *testing.T, fleets ...string) *world {
 // inFleet is a world whose policy is active in the default fleet.
 func inFleet(t *testing.T, others ...string) *world {
 	t.Helper()
+	return from(t, fmt.Sprint("in a fleet, beside ", others), func(t *testing.T) *world { return newInFleet(t, others...) })
+}
+
+func newInFleet(t *testing.T, others ...string) *world {
+	t.Helper()
 	w := newFleetWorld(t, others...)
 	w.define(bothStoredNew)
 	if named := w.named(); !strings.HasSuffix(named, ".default") {

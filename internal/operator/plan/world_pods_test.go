@@ -306,9 +306,10 @@ func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
 // verifyPods lets pods, which follow the Secret at once, prove what is asked of them.
 func (w *world) verifyPods() {
 	w.observeFleets()
+	successor := len(plan.TrustOf(w.observed).Successor) > 0
 	for _, pod := range w.answerers() {
 		if proof := pod.Proof; proof != nil && proof.Reason == "" {
-			pod.Proof = &observed.Proof{Warning: proof.Warning, Successor: len(plan.TrustOf(w.observed).Successor) > 0}
+			pod.Proof = &observed.Proof{Warning: proof.Warning, Successor: successor}
 		}
 	}
 }

@@ -4,11 +4,11 @@
 package converters
 
 import (
+	"bytes"
 	"context"
 	_ "embed" // for the manifests below
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,13 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -31,23 +29,21 @@ const (
 	kind  = "Task"
 )
 
+var reviewType = metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.SchemeGroupVersion.String()}
+
 // keptAnnotation and keptOwner are where our converter preserves spec.owner, which v2 lacks. The
 // other converters use the same place.
 const keptOwner = "/spec/owner"
 
 var keptAnnotation = conversion.AnnotationName("tasks."+group, "v1")
 
-// kept is the value of the annotation, as far as these converters need it.
-type kept struct {
-	Format int            `json:"format"`
-	Fields map[string]any `json:"fields"`
-}
-
-// keep returns the annotation that preserves an owner.
-func keep(owner any) (string, error) {
+// keep returns the annotation that preserves an owner, as far as these converters need it.
+func keep(owner any) string {
 	const format = 2
-	text, err := json.Marshal(kept{format, map[string]any{keptOwner: owner}})
-	return string(text), err
+	return string(encode(struct {
+		Format int            `json:"format"`
+		Fields map[string]any `json:"fields"`
+	}{format, map[string]any{keptOwner: owner}}))
 }
 
 // cronFields are the fields of v2 for the words of v1's cron string, in order.
@@ -62,41 +58,36 @@ var crdYAML []byte
 //go:embed rules.yaml
 var rulesYAML []byte
 
-// Definition returns the kind in a group.
-func Definition(group string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(crdYAML, crd); err != nil {
-		return nil, fmt.Errorf("crd.yaml: %w", err)
+//go:embed task.yaml
+var taskYAML []byte
+
+// read reads a file of this package.
+func read[T any](text []byte) *T {
+	into := new(T)
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		panic(err) // it is embedded
 	}
+	return into
+}
+
+// encode returns a value as JSON.
+func encode(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // values come from JSON
+	}
+	return text
+}
+
+// Definition returns the kind in a group.
+func Definition(group string) *apiextensionsv1.CustomResourceDefinition {
+	crd := read[apiextensionsv1.CustomResourceDefinition](crdYAML)
 	crd.Name, crd.Spec.Group = crd.Spec.Names.Plural+"."+group, group
-	return crd, nil
+	return crd
 }
 
 // Rules returns the rules between the versions of the kind.
-func Rules() (*v1alpha1.DeclarativeConverter, error) {
-	rules := &v1alpha1.DeclarativeConverter{}
-	if err := yaml.UnmarshalStrict(rulesYAML, rules); err != nil {
-		return nil, fmt.Errorf("rules.yaml: %w", err)
-	}
-	return rules, nil
-}
-
-// newRuleset compiles the rules for the kind in a group.
-func newRuleset(group string) (*conversion.Ruleset, error) {
-	crd, err := Definition(group)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := Rules()
-	if err != nil {
-		return nil, err
-	}
-	result := compile.Compile(crd, rules)
-	if result.Ruleset == nil {
-		return nil, fmt.Errorf("the rules for %s are refused: %v %v", crd.Name, result.Errors, result.Missing)
-	}
-	return result.Ruleset, nil
-}
+func Rules() *v1alpha1.DeclarativeConverter { return read[v1alpha1.DeclarativeConverter](rulesYAML) }
 
 // body is a ConversionReview.
 type body struct {
@@ -135,42 +126,23 @@ var cases = []struct {
 
 // newBody writes a review as an API server does: with an empty response, and sorted members in
 // every object.
-func newBody(s shape, count int) (body, error) {
-	b := body{name: fmt.Sprintf("%s %d KB x %d", s.name, s.size>>10, count), objects: count}
-	b.uid, b.desired = "705ab4f5-6393-11e8-b7cc-42010a800002", group+"/v2"
+func newBody(s shape, count int) body {
+	b := body{name: fmt.Sprintf("%s %d KB x %d", s.name, s.size>>10, count), objects: count, uid: "705ab4f5-6393-11e8-b7cc-42010a800002", desired: group + "/v2"}
 	review := apiextensionsv1.ConversionReview{
-		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.SchemeGroupVersion.String()},
+		TypeMeta: reviewType,
 		Request:  &apiextensionsv1.ConversionRequest{UID: b.uid, DesiredAPIVersion: b.desired},
 		Response: &apiextensionsv1.ConversionResponse{},
 	}
 	for i := range count {
-		object, err := s.task(i)
-		if err != nil {
-			return body{}, err
-		}
-		text, err := json.Marshal(object)
-		if err != nil {
-			return body{}, err
-		}
-		review.Request.Objects = append(review.Request.Objects, runtime.RawExtension{Raw: text})
+		review.Request.Objects = append(review.Request.Objects, runtime.RawExtension{Raw: encode(s.task(i))})
 	}
-	var err error
-	b.text, err = json.Marshal(review)
-	return b, err
+	b.text = encode(review)
+	return b
 }
 
-//go:embed task.yaml
-var taskYAML []byte
-
 // task returns the nth object in v1, filled up to its size.
-func (s shape) task(number int) (object map[string]any, err error) {
-	text, err := yaml.YAMLToJSON(taskYAML)
-	if err != nil {
-		return nil, fmt.Errorf("task.yaml: %w", err)
-	}
-	if err := utiljson.Unmarshal([]byte(strings.ReplaceAll(string(text), "NUMBER", fmt.Sprintf("%04d", number))), &object); err != nil {
-		return nil, fmt.Errorf("task.yaml: %w", err)
-	}
+func (s shape) task(number int) map[string]any {
+	object := read[unstructured.Unstructured](bytes.ReplaceAll(taskYAML, []byte("NUMBER"), fmt.Appendf(nil, "%04d", number))).Object
 	spec := within(object, "spec")
 	if !s.owner {
 		delete(spec, "owner")
@@ -182,11 +154,6 @@ func (s shape) task(number int) (object map[string]any, err error) {
 		metadata, status := within(object, "metadata"), within(object, "status")
 		metadata["managedFields"], status["conditions"] = metadata["managedFields"].([]any)[:1], status["conditions"].([]any)[:1]
 	}
-	return object, s.fill(object, spec)
-}
-
-// fill appends to a list of the object up to the object's size.
-func (s shape) fill(object, spec map[string]any) error {
 	list, element := "env", func(n int) any {
 		return map[string]any{"name": fmt.Sprintf("COLLECTOR_SETTING_%d", n), "value": fmt.Sprintf("https://example.com/settings/%d", n)}
 	}
@@ -195,13 +162,11 @@ func (s shape) fill(object, spec map[string]any) error {
 			return map[string]any{"name": fmt.Sprintf("port%d", n), "number": int64(9000 + n), "protocol": "TCP"}
 		}
 	}
-	text, err := json.Marshal(object)
-	for size, n := len(text), 0; size < s.size && err == nil; n++ {
+	for size, n := len(encode(object)), 0; size < s.size; n++ {
 		spec[list] = append(spec[list].([]any), element(n))
-		text, err = json.Marshal(element(n))
-		size += len(text) + len(",")
+		size += len(encode(element(n))) + len(",")
 	}
-	return err
+	return object
 }
 
 // Create creates objects in v1 of a group, of some size in bytes. They have a field that v2 lacks. The
@@ -211,25 +176,14 @@ func Create(ctx context.Context, cluster *rest.Config, crd *apiextensionsv1.Cust
 	if err != nil {
 		return err
 	}
-	made := make([]*unstructured.Unstructured, count)
-	for i := range made {
-		if made[i], err = object(crd.Spec.Group, i, size); err != nil {
-			return err
-		}
-	}
 	resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: crd.Spec.Names.Plural}
-	return fleet.Create(ctx, resource, count, func(i int) *unstructured.Unstructured { return made[i] })
-}
-
-func object(group string, number, size int) (*unstructured.Unstructured, error) {
-	object, err := shape{owner: true, size: size}.task(number)
-	if err != nil {
-		return nil, err
-	}
-	object["apiVersion"] = group + "/v1"
-	metadata := within(object, "metadata")
-	for _, ofServer := range []string{"managedFields", "creationTimestamp", "generation", "namespace", "resourceVersion", "uid"} {
-		delete(metadata, ofServer)
-	}
-	return &unstructured.Unstructured{Object: object}, nil
+	return fleet.Create(ctx, resource, count, func(number int) *unstructured.Unstructured {
+		object := shape{owner: true, size: size}.task(number)
+		object["apiVersion"] = resource.GroupVersion().String()
+		metadata := within(object, "metadata")
+		for _, ofServer := range []string{"managedFields", "creationTimestamp", "generation", "namespace", "resourceVersion", "uid"} {
+			delete(metadata, ofServer)
+		}
+		return &unstructured.Unstructured{Object: object}
+	})
 }

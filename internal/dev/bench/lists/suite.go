@@ -55,8 +55,9 @@ const storedVersion, otherVersion = "v1", "v2"
 // kind is a subject: a kind with its conversion, and its lists.
 type kind struct {
 	subject, group string
-	// webhook converts; nil for strategy None.
+	// webhook makes the handler that converts; nil for strategy None.
 	webhook func(group string) (http.Handler, error)
+	client  *rest.RESTClient
 	crd     *apiextensionsv1.CustomResourceDefinition
 	// spans are the times of its lists, and bytes those of one.
 	spans []time.Duration
@@ -66,63 +67,63 @@ type kind struct {
 // none is the subject that ratios refer to.
 const none = "strategy None"
 
-// run has an API server, and kinds in it.
-type run struct {
-	server *testenv.Server
-	client *rest.RESTClient
-	kinds  []*kind
-}
-
 // Run measures.
 func (s *Suite) Run(ctx context.Context, results *measure.Results) (err error) {
 	if s.size < 1 || s.count < 1 {
 		return errors.New("-size and -count must be at least 1")
 	}
 	results.Tell("starting a kube-apiserver")
-	r := &run{kinds: []*kind{
-		{subject: none, group: "none.example.com"},
-		{subject: converters.Ours, group: "ours.example.com", webhook: converters.NewOurs},
-		{subject: converters.Typed, group: "typed.example.com", webhook: converters.NewTyped},
-	}}
 	// All objects are stored three times.
-	if r.server, err = testenv.Start(testenv.Options{NoWatchCache: true, EtcdArguments: cluster.Quota}); err != nil {
+	server, err := testenv.Start(testenv.Options{NoWatchCache: true, EtcdArguments: cluster.Quota})
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.server.Stop()) }()
-	config := rest.CopyConfig(r.server.Kubeconfig)
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	config := rest.CopyConfig(server.Kubeconfig)
 	config.DisableCompression = true // compressing is not part of a conversion
 	config.NegotiatedSerializer = clientgoscheme.Codecs
-	if r.client, err = rest.UnversionedRESTClientFor(config); err != nil {
+	reader, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
 		return err
 	}
-	for _, k := range r.kinds {
-		stop, err := r.define(ctx, k)
-		defer stop()
-		if err != nil {
-			return fmt.Errorf("define the kind of %s: %w", k.subject, err)
-		}
+	kinds := []*kind{
+		{subject: none, group: "none.example.com", client: reader},
+		{subject: converters.Ours, group: "ours.example.com", client: reader, webhook: converters.NewOurs},
+		{subject: converters.Typed, group: "typed.example.com", client: reader, webhook: converters.NewTyped},
 	}
-	results.Tell("creating %d objects of %d KB, of %d kinds", s.count, s.size, len(r.kinds))
-	for _, k := range r.kinds {
-		if err := converters.Create(ctx, r.server.Kubeconfig, k.crd, s.count, s.size<<10); err != nil {
-			return fmt.Errorf("create the objects of %s: %w", k.subject, err)
+	for _, k := range kinds {
+		results.Tell("%s: creating %d objects of %d KB", k.subject, s.count, s.size)
+		stop, err := k.define(ctx, server)
+		defer stop()
+		if err == nil {
+			err = converters.Create(ctx, server.Kubeconfig, k.crd, s.count, s.size<<10)
+		}
+		if err == nil {
+			err = k.check(ctx, s.count)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.subject, err)
 		}
 	}
 	results.Tell("listing them")
-	if err := r.take(ctx, s.count); err != nil {
-		return err
+	began := time.Now()
+	for round := 0; round < fewestRounds || round < mostRounds && time.Since(began) < enough; round++ {
+		for _, k := range kinds {
+			span, err := k.list(ctx, otherVersion, s.count, io.Discard)
+			if err != nil {
+				return err
+			}
+			k.spans = append(k.spans, span)
+		}
 	}
-	add(results, fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", s.size, s.count), s.count, r.kinds)
+	add(results, fmt.Sprintf("LIST from etcd at the other version, %d KB x %d", s.size, s.count), s.count, kinds)
 	return nil
 }
 
 // define starts the webhook of a kind, creates the CRD, and waits until both versions are served. Without
 // a webhook, both have the same schema: objects are pruned by none.
-func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
-	stop = func() {}
-	if k.crd, err = converters.Definition(k.group); err != nil {
-		return stop, err
-	}
+func (k *kind) define(ctx context.Context, server *testenv.Server) (stop func(), err error) {
+	stop, k.crd = func() {}, converters.Definition(k.group)
 	if k.webhook == nil {
 		k.crd.Spec.Versions[1].Schema = k.crd.Spec.Versions[0].Schema
 	} else {
@@ -130,26 +131,26 @@ func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
 		if err != nil {
 			return stop, err
 		}
-		server := httptest.NewUnstartedServer(handler)
-		server.EnableHTTP2 = true
-		server.StartTLS()
-		stop = server.Close
+		webhook := httptest.NewUnstartedServer(handler)
+		webhook.EnableHTTP2 = true
+		webhook.StartTLS()
+		stop = webhook.Close
 		k.crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
 			Strategy: apiextensionsv1.WebhookConverter,
 			Webhook: &apiextensionsv1.WebhookConversion{
 				ClientConfig: &apiextensionsv1.WebhookClientConfig{
-					URL: new(server.URL + converters.Path), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+					URL: new(webhook.URL + converters.Path), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})},
 				ConversionReviewVersions: []string{"v1"},
 			},
 		}
 	}
-	if err := r.server.Client.Create(ctx, k.crd); err != nil {
+	if err := server.Client.Create(ctx, k.crd); err != nil {
 		return stop, err
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, stored := r.list(ctx, k, storedVersion, 1, io.Discard)
-		_, other := r.list(ctx, k, otherVersion, 1, io.Discard)
+		_, stored := k.list(ctx, storedVersion, 1, io.Discard)
+		_, other := k.list(ctx, otherVersion, 1, io.Discard)
 		last = errors.Join(stored, other)
 		return last == nil, nil
 	})
@@ -160,8 +161,8 @@ func (r *run) define(ctx context.Context, k *kind) (stop func(), err error) {
 }
 
 // list reads the first objects of a kind, and returns the time for it.
-func (r *run) list(ctx context.Context, k *kind, version string, count int, to io.Writer) (time.Duration, error) {
-	request := r.client.Get().AbsPath("apis", k.group, version, "namespaces", scenarios.Namespace, k.crd.Spec.Names.Plural).
+func (k *kind) list(ctx context.Context, version string, count int, to io.Writer) (time.Duration, error) {
+	request := k.client.Get().AbsPath("apis", k.group, version, "namespaces", scenarios.Namespace, k.crd.Spec.Names.Plural).
 		Param("limit", strconv.Itoa(count)).SetHeader("Accept", "application/json")
 	began := time.Now()
 	answer, err := request.Stream(ctx)
@@ -173,64 +174,38 @@ func (r *run) list(ctx context.Context, k *kind, version string, count int, to i
 	return time.Since(began), err
 }
 
-// check returns an error unless a list has some objects, all of them converted if they should be: only v2
+// check returns an error unless a list has all objects, all of them converted if they should be: only v2
 // has spec.runtime.
-func check(text []byte, count int, converted bool) error {
+func (k *kind) check(ctx context.Context, count int) error {
+	var text bytes.Buffer
+	_, err := k.list(ctx, otherVersion, count, &text)
 	want := 0
-	if converted {
+	if k.webhook != nil {
 		want = count
 	}
-	if names, found := bytes.Count(text, []byte(`"name":"task-`)), bytes.Count(text, []byte(`"runtime":{`)); names != count || found != want {
-		return fmt.Errorf("of %d objects, %d are converted; want %d of %d", names, found, want, count)
+	k.bytes = text.Len()
+	if names, found := bytes.Count(text.Bytes(), []byte(`"name":"task-`)), bytes.Count(text.Bytes(), []byte(`"runtime":{`)); err == nil && (names != count || found != want) {
+		err = fmt.Errorf("of %d objects, %d are converted; want %d of %d", names, found, want, count)
 	}
-	return nil
-}
-
-// take lists all kinds in turns. The first list of each is checked, and not measured.
-func (r *run) take(ctx context.Context, count int) error {
-	for _, k := range r.kinds {
-		var text bytes.Buffer
-		_, err := r.list(ctx, k, otherVersion, count, &text)
-		if err == nil {
-			err = check(text.Bytes(), count, k.webhook != nil)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.subject, err)
-		}
-		k.bytes = text.Len()
-	}
-	began := time.Now()
-	for round := 0; round < fewestRounds || round < mostRounds && time.Since(began) < enough; round++ {
-		for _, k := range r.kinds {
-			span, err := r.list(ctx, k, otherVersion, count, io.Discard)
-			if err != nil {
-				return err
-			}
-			k.spans = append(k.spans, span)
-		}
-	}
-	return nil
+	return err
 }
 
 // add adds the times, with the time that each conversion adds to strategy None.
 func add(results *measure.Results, name string, count int, kinds []*kind) {
 	added, fastest := map[string]time.Duration{}, map[string]time.Duration{}
-	for _, each := range kinds {
-		fastest[each.subject] = measure.Quantile(each.spans, 0)
-		added[each.subject] = fastest[each.subject] - fastest[none]
+	for _, k := range kinds {
+		fastest[k.subject] = measure.Quantile(k.spans, 0)
+		added[k.subject] = fastest[k.subject] - fastest[none]
 	}
-	for _, each := range kinds {
-		subject, extra := each.subject, added[each.subject]
-		results.Add(name, subject, float64(each.bytes)/float64(count)/1024, "KB/object")
-		results.Add(name, subject, measure.In(time.Millisecond, fastest[subject]), "ms")
-		results.Add(name, subject, measure.In(time.Millisecond, measure.Quantile(each.spans, 0.5)), "ms, median")
-		results.Add(name, subject, measure.In(fastest[none], fastest[subject]), "times strategy None")
-		if subject == none {
-			continue
-		}
-		results.Add(name, subject, measure.In(time.Microsecond, extra)/float64(count), "us added/object")
+	for _, k := range kinds {
+		extra := added[k.subject]
+		results.Add(name, k.subject, float64(k.bytes)/float64(count)/1024, "KB/object")
+		results.Add(name, k.subject, measure.In(time.Millisecond, fastest[k.subject]), "ms")
+		results.Add(name, k.subject, measure.In(time.Millisecond, measure.Quantile(k.spans, 0.5)), "ms, median")
+		results.Add(name, k.subject, measure.In(fastest[none], fastest[k.subject]), "times strategy None")
 		if extra > 0 && added[converters.Typed] > 0 { // else the difference is noise
-			results.Add(name, subject, measure.In(extra, added[converters.Typed]), "controller-runtime adds times as much")
+			results.Add(name, k.subject, measure.In(time.Microsecond, extra)/float64(count), "us added/object")
+			results.Add(name, k.subject, measure.In(extra, added[converters.Typed]), "controller-runtime adds times as much")
 		}
 	}
 }

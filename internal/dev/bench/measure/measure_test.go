@@ -4,8 +4,9 @@
 package measure
 
 import (
-	"context"
 	"fmt"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,21 +61,28 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	var spans []time.Duration
-	for i := 20; i > 0; i-- {
-		spans = append(spans, time.Duration(i))
+// TestUsageOf: children are found by program and subcommand, and what they use is read.
+func TestUsageOf(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells what processes use")
 	}
-	for part, want := range map[float64]time.Duration{0: 1, 0.5: 10, 0.95: 19, 0.96: 20, 1: 20} {
-		expect.Equal(t, fmt.Sprint("quantile ", part), want, Quantile(spans, part))
+	for range 2 {
+		child := exec.CommandContext(t.Context(), "sh", "/dev/stdin")
+		child.Stdin = strings.NewReader("while :; do :; done")
+		expect.NoError(t, child.Start())
+		defer func() { _ = child.Wait() }()
+		defer func() { _ = child.Process.Kill() }()
 	}
-	expect.Equal(t, "first span, of which the order must not change", 20, spans[0])
-}
-
-func TestWait(t *testing.T) {
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if Wait(t.Context(), 0) != nil || Wait(ended, time.Hour) == nil {
-		t.Error("it must wait for the time, or for the end of the context")
+	var u Usage
+	expect.Eventually(t, "two children have used a processor", func() (bool, string) {
+		var err error
+		u, err = UsageOf("sh /dev/stdin")
+		return u.Processes == 2 && u.CPU >= 30*time.Millisecond, fmt.Sprint(u, err)
+	})
+	if u.Resident <= 0 || u.Anonymous <= 0 || u.Anonymous > u.Resident || u.Peak < u.Resident/2 {
+		t.Errorf("unlikely: %+v", u)
+	}
+	if _, err := UsageOf("no-such-program"); err == nil {
+		t.Error("a program that does not run uses something")
 	}
 }

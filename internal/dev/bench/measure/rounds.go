@@ -22,14 +22,9 @@ type Subject struct {
 	Name string
 	// Call does the work once.
 	Call func()
-}
-
-// run is the state of a subject during the measurement.
-type run struct {
-	Subject
 	// batch is the number of calls between two looks at the clock.
 	batch int
-	// times of one call, one per round.
+	// times of one call, one per round, which took spent.
 	times []time.Duration
 	spent time.Duration
 }
@@ -38,42 +33,39 @@ type run struct {
 // round, by name.
 func Run(subjects []Subject, each time.Duration) map[string]time.Duration {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	runs := make([]run, len(subjects))
-	for i, subject := range subjects {
-		subject.Call() // Fills pools and caches.
+	for i := range subjects {
+		subjects[i].Call() // Fills pools and caches.
 		start := time.Now()
-		subject.Call()
-		runs[i] = run{Subject: subject, batch: max(1, int(tick/max(time.Since(start), 1)))}
-	}
-	for range rounds {
-		for i := range runs {
-			runs[i].turn(each)
-		}
+		subjects[i].Call()
+		subjects[i].batch = max(1, int(tick/max(time.Since(start), 1)))
 	}
 	best := map[string]time.Duration{}
-	for i := range runs {
-		best[runs[i].Name] = slices.Min(runs[i].times)
+	for range rounds {
+		for i := range subjects {
+			subjects[i].turn(each)
+			best[subjects[i].Name] = slices.Min(subjects[i].times)
+		}
 	}
 	return best
 }
 
 // turn calls the subject for a part of the time, and records the time of one call.
-func (r *run) turn(each time.Duration) {
-	if len(r.times) >= fewRounds && r.spent >= each {
+func (s *Subject) turn(each time.Duration) {
+	if len(s.times) >= fewRounds && s.spent >= each {
 		return
 	}
 	// Collect the garbage of other subjects. This also empties pools, which the first call refills.
 	runtime.GC()
-	r.Call()
+	s.Call()
 	start, before, calls := time.Now(), clock(), 0
 	for calls == 0 || time.Since(start) < each/rounds {
-		for range r.batch {
-			r.Call()
+		for range s.batch {
+			s.Call()
 		}
-		calls += r.batch
+		calls += s.batch
 	}
-	r.times = append(r.times, (clock()-before)/time.Duration(calls))
-	r.spent += time.Since(start)
+	s.times = append(s.times, (clock()-before)/time.Duration(calls))
+	s.spent += time.Since(start)
 }
 
 // clock returns the CPU time that this process has used.

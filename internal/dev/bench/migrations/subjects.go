@@ -148,25 +148,25 @@ func (r *run) inTree(ctx context.Context) error {
 func (r *run) beside(ctx context.Context, do func(context.Context) error) (times []time.Duration, err error) {
 	const pace = 20 * time.Millisecond
 	requests, stop := context.WithCancel(ctx)
-	var failed error
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	var other errgroup.Group
+	other.Go(func() error {
 		for i := 0; ; i++ {
 			began := time.Now()
 			err := r.request(requests, i)
-			took := time.Since(began)
-			if requests.Err() != nil {
-				return
+			switch took := time.Since(began); {
+			case requests.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			default:
+				times = append(times, took)
+				_ = measure.Wait(requests, max(0, pace-took)) // the next request fails too
 			}
-			times, failed = append(times, took), errors.Join(failed, err)
-			_ = measure.Wait(requests, max(0, pace-took)) // the next request fails too
 		}
-	}()
+	})
 	err = do(ctx)
 	stop()
-	<-ended
-	return times, errors.Join(err, failed)
+	return times, errors.Join(err, other.Wait())
 }
 
 // request reads, or writes, an object that migrations rewrite too.

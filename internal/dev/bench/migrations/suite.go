@@ -103,16 +103,10 @@ func (r *run) at(version string) schema.GroupVersionKind {
 }
 
 // prepare creates the CRD and its policy, waits until it converts, and creates the objects.
-func (r *run) prepare(ctx context.Context, c *testenv.Cluster) (err error) {
-	if r.crd, err = converters.Definition(r.group); err != nil {
-		return err
-	}
-	rules, err := converters.Rules()
-	if err != nil {
-		return err
-	}
+func (r *run) prepare(ctx context.Context, c *testenv.Cluster) error {
+	r.crd = converters.Definition(r.group)
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.crd.Name}}
-	policy.Spec.Converter, policy.Spec.Migration.Mode = v1alpha1.Converter{Declarative: rules}, v1alpha1.MigrationNever
+	policy.Spec.Converter, policy.Spec.Migration.Mode = v1alpha1.Converter{Declarative: converters.Rules()}, v1alpha1.MigrationNever
 	if r.name == "strategy None" {
 		r.crd.Spec.Versions[1].Schema, policy.Spec.Converter = r.crd.Spec.Versions[0].Schema, v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/published"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 // definitions returns count CRDs in different groups, with the schemas of all projects in turn. The
-// versions differ.
+// versions differ, and rules convert between them.
 func definitions(ctx context.Context, count int) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	sources, err := published.Read(ctx, projects...)
 	if err != nil {
@@ -36,6 +37,9 @@ func definitions(ctx context.Context, count int) ([]*apiextensionsv1.CustomResou
 	made := make([]*apiextensionsv1.CustomResourceDefinition, count)
 	for i := range made {
 		made[i] = definition(sources[i%len(sources)], i)
+		if result := compile.Compile(made[i], rules(made[i])); result.Ruleset == nil {
+			return nil, fmt.Errorf("%s: %v %v", made[i].Name, result.Errors, result.Missing)
+		}
 	}
 	return made, nil
 }

@@ -75,12 +75,7 @@ func policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.ConversionP
 func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.CustomResourceDefinition) (map[string][]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Duration(len(converting))*patienceEach)
 	defer cancel()
-	missing, last := map[[2]string]bool{}, ""
-	for _, stage := range stages {
-		for _, crd := range converting {
-			missing[[2]string{stage, crd.Name}] = true
-		}
-	}
+	seen, last := map[[2]string]bool{}, ""
 	began, took := time.Now(), map[string][]time.Duration{}
 	err := follow(ctx, r, &v1alpha1.ConversionPolicyList{}, func(ctx context.Context) error {
 		return each(ctx, converting, func(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
@@ -89,18 +84,18 @@ func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.Custom
 	}, func(policy *v1alpha1.ConversionPolicy) bool {
 		for _, stage := range stages {
 			key := [2]string{stage, policy.Name}
-			if missing[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
-				delete(missing, key)
+			if !seen[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
+				seen[key] = true
 				took[stage] = append(took[stage], time.Since(began))
 			}
 		}
 		if ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
 			last = policy.Name + ": " + ready.Reason + ": " + ready.Message
 		}
-		return len(missing) == 0
+		return len(seen) == len(stages)*len(converting)
 	})
 	if err != nil {
-		err = fmt.Errorf("%d conditions of policies are not True: %w; the last one says %s", len(missing), err, last)
+		err = fmt.Errorf("%d conditions of %d policies are True: %w; the last one says %s", len(seen), len(converting), err, last)
 	}
 	return took, err
 }

@@ -78,6 +78,8 @@ type Certificates struct {
 	// every CustomResourceDefinition trusts while the converter is active.
 	serving serving
 	trusted pki.Bundle
+	// verified are the results of valid: many decisions ask for the same.
+	verified map[[3]string]bool
 }
 
 // InputOf are the certificates of a policy whose converter has this state.
@@ -96,7 +98,7 @@ func InputOf(cluster observed.Cluster) Input {
 
 // Gather reads the certificates that are served, trusted and offered.
 func Gather(in Input) *Certificates {
-	c := &Certificates{Input: in}
+	c := &Certificates{Input: in, verified: map[[3]string]bool{}}
 	c.source = c.newSource()
 	if c.Certificate != nil {
 		c.serving.pair = observed.KeyPair(c.Certificate)

@@ -219,7 +219,13 @@ func (c *Certificates) nextBundle() []byte {
 
 // valid reports that clients which trust the bundle accept the certificate.
 func (c *Certificates) valid(pair pki.KeyPair, trusted pki.Bundle) bool {
-	return pki.CheckLeaf(pair, trusted, c.ServerName, c.Now) == nil
+	key := [3]string{string(pair.Certificate), string(pair.Key), string(trusted.Encode())}
+	is, known := c.verified[key]
+	if !known {
+		is = pki.CheckLeaf(pair, trusted, c.ServerName, c.Now) == nil
+		c.verified[key] = is
+	}
+	return is
 }
 
 // renewalDue reports that an authority must renew the serving certificate. No certificate outlives
