@@ -49,12 +49,15 @@ func TestAnswers(t *testing.T) {
 	maps.Copy(resources, admissions)
 	maps.Copy(resources, plain)
 	r.install(t, resources)
+	gate := newGate(t, r.ControlPlane.Etcd.URL.Host)
+	var behind *rest.Config
 	var playing sync.WaitGroup
+	playing.Go(func() { behind = r.startBehind(t, gate) })
 	for name, play := range resources {
 		playing.Go(func() { play(t, r, name) })
 	}
 	playing.Wait()
-	r.recordStorage(t)
+	r.recordStorage(t, behind, gate)
 	text := &bytes.Buffer{}
 	encoder := json.NewEncoder(text)
 	encoder.SetEscapeHTML(false)
@@ -211,15 +214,20 @@ func (r *recorder) failing(t *testing.T, resource string, because *regexp.Regexp
 		return
 	}
 	r.record(t, resource, Patch, err)
+	var waiting sync.WaitGroup // for those that hang
 	for _, request := range requests {
-		switch request {
-		case Create:
-			_, err = r.at(t, resource, "v1beta1", r.Kubeconfig).Create(t.Context(), named(object(resource), "new"), metav1.CreateOptions{DryRun: dryRun})
-		case List:
-			_, err = r.at(t, resource, "v1", r.Kubeconfig).List(t.Context(), metav1.ListOptions{})
-		}
-		r.record(t, resource, request, err)
+		waiting.Go(func() {
+			var err error
+			switch request {
+			case Create:
+				_, err = r.at(t, resource, "v1beta1", r.Kubeconfig).Create(t.Context(), named(object(resource), "new"), metav1.CreateOptions{DryRun: dryRun})
+			case List:
+				_, err = r.at(t, resource, "v1", r.Kubeconfig).List(t.Context(), metav1.ListOptions{})
+			}
+			r.record(t, resource, request, err)
+		})
 	}
+	waiting.Wait()
 }
 
 func named(object *unstructured.Unstructured, name string) *unstructured.Unstructured {

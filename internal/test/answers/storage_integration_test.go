@@ -22,8 +22,9 @@ import (
 )
 
 // recordStorage records answers after etcd was compacted, while it is full, does not answer, and
-// cannot be reached. It uses the resource of a case that does not change it.
-func (r *recorder) recordStorage(t *testing.T) {
+// cannot be reached. It uses the resource of a case that does not change it, and for the last two an API server
+// behind a gate.
+func (r *recorder) recordStorage(t *testing.T, behind *rest.Config, gate *gate) {
 	t.Helper()
 	const resource = "conflict"
 	objects := r.at(t, resource, "v1", r.Kubeconfig)
@@ -42,8 +43,6 @@ func (r *recorder) recordStorage(t *testing.T) {
 	r.record(t, "etcd-full", Patch, r.patch(t, resource, `{"host": "c"}`, metav1.PatchOptions{}))
 	expect.NoError(t, r.Etcd.SetFull(t.Context(), false))
 
-	gate := newGate(t, r.ControlPlane.Etcd.URL.Host)
-	behind := r.startBehind(t, gate)
 	t.Cleanup(func() { gate.set(open) }) // an API server without etcd does not stop
 	for _, outage := range []struct {
 		name  string
