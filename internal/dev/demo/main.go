@@ -21,6 +21,9 @@ import (
 // count is the number of generated objects per story.
 const count = 1000
 
+// propagation is enough for the demo's only API server.
+const propagation = 2 * time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
@@ -45,7 +48,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	teller := scenarios.NewTeller(os.Stdout, dir)
-	if err := scenarios.Install(ctx, teller); err != nil {
+	if err := scenarios.Install(ctx, teller, propagation); err != nil {
 		return err
 	}
 	for _, crontab := range []scenarios.CronTab{scenarios.HostPort(), scenarios.CronSpec()} {

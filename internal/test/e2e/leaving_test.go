@@ -165,7 +165,7 @@ func checkStored(ctx context.Context, t *testing.T, crontab scenarios.CronTab, c
 // reinstall installs the operator as at first, and returns when the previous managers are gone.
 func reinstall(ctx context.Context, t *testing.T) {
 	t.Helper()
-	expect.NoError(t, scenarios.Install(ctx, teller))
+	expect.NoError(t, scenarios.Install(ctx, teller, scenarios.PropagationDelay))
 	waitManagers(ctx, t, 2)
 }
 

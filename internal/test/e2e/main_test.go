@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests need a cluster, see make test-e2e:", err)
 		os.Exit(1)
 	}
-	if err := scenarios.Install(context.Background(), teller); err != nil {
+	if err := scenarios.Install(context.Background(), teller, scenarios.PropagationDelay); err != nil {
 		fmt.Fprintln(os.Stderr, "the operator could not be installed:", err)
 		os.Exit(1)
 	}

@@ -6,10 +6,15 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
+
+// PropagationDelay is long enough for the API servers of tests, even if they are busy.
+const PropagationDelay = 5 * time.Second
 
 // Root finds the root of the checkout, above the working directory.
 func Root() (string, error) {
@@ -25,8 +30,8 @@ func Root() (string, error) {
 	return "", errors.New("no go.mod above the working directory: run this in a checkout of the project")
 }
 
-// Install installs the operator with the image that E2E_IMAGE names.
-func Install(ctx context.Context, t *Teller) error {
+// Install installs the operator with the image that E2E_IMAGE names, and with a propagation delay.
+func Install(ctx context.Context, t *Teller, propagation time.Duration) error {
 	const deployment = "deployment/conversion-operator"
 	t.Title("Installing conversion-operator")
 	t.Show(ctx, "kubectl", "apply", "-k", "config/default")
@@ -35,9 +40,9 @@ func Install(ctx context.Context, t *Teller) error {
 		t.Must(ctx, "kubectl", "-n", "conversion-system", "set", "env", deployment, "CONVERSION_OPERATOR_IMAGE="+image)
 	}
 	t.Say("A migration first lets writes in the old storage version drain: for two minutes, unless the manager is told")
-	t.Say("otherwise. No other client writes to this cluster, so that five seconds do.")
+	t.Say("otherwise. No other client writes to this cluster, so that %s do.", propagation)
 	t.Show(ctx, "kubectl", "-n", "conversion-system", "patch", deployment, "--type=json",
-		"-p", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--propagation-delay=5s"}]`)
+		"-p", fmt.Sprintf(`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--propagation-delay=%s"}]`, propagation))
 	t.Show(ctx, "kubectl", "-n", "conversion-system", "rollout", "status", deployment, patience)
 
 	// A rollout finishes before the previous managers are gone, and until then one of them may still lead.

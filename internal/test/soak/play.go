@@ -80,7 +80,7 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 		return err
 	}
 	p := &player{teller: scenarios.NewTeller(out, root), cluster: cluster, last: map[string]Observation{}, pruned: map[string]int64{}}
-	if err := scenarios.Install(ctx, p.teller); err != nil {
+	if err := scenarios.Install(ctx, p.teller, scenarios.PropagationDelay); err != nil {
 		return err
 	}
 	p.teller.Say("Some steps overwrite spec.conversion, which the guard would refuse.")

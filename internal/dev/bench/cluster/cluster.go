@@ -60,7 +60,7 @@ func Start(ctx context.Context, flags ...string) (*testenv.Cluster, error) {
 		err = errors.Join(err, os.Setenv(name, value))
 	}
 	if err == nil {
-		err = scenarios.Install(ctx, scenarios.NewTeller(io.Discard, filepath.Dir(filepath.Dir(binary))))
+		err = scenarios.Install(ctx, scenarios.NewTeller(io.Discard, filepath.Dir(filepath.Dir(binary))), scenarios.PropagationDelay)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Stop())
