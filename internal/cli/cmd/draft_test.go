@@ -9,7 +9,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -64,14 +63,13 @@ func TestDraftProbe(t *testing.T) {
 
 // TestDraftProbeFails: a converter that hangs, or is none, ends the command.
 func TestDraftProbeFails(t *testing.T) {
-	hang := make(chan struct{})
 	for name, test := range map[string]struct {
-		answer http.HandlerFunc
+		answer http.HandlerFunc // nil if it hangs
 		args   []string
 		want   string
 	}{
-		"it hangs":         {func(http.ResponseWriter, *http.Request) { <-hang }, []string{"--timeout-per-request", "50ms"}, "does not get to answering"},
-		"it hangs, in all": {func(http.ResponseWriter, *http.Request) { <-hang }, []string{"--timeout", "50ms"}, "raise --timeout"},
+		"it hangs":         {nil, []string{"--timeout-per-request", "50ms"}, "does not get to answering"},
+		"it hangs, in all": {nil, []string{"--timeout", "50ms"}, "raise --timeout"},
 		"another page":     {http.NotFound, nil, "answered HTTP status 404"},
 		"it refuses all": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no kind of mine", http.StatusInternalServerError)
@@ -79,13 +77,18 @@ func TestDraftProbeFails(t *testing.T) {
 		"it answers anything": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"kind": "ConversionReview"}`) }, nil, "ConversionReview"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewUnstartedServer(test.answer)
+			hang := make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if test.answer == nil {
+					<-hang
+					return
+				}
+				test.answer(w, r)
+			}))
 			server.Config.ErrorLog = log.New(io.Discard, "", 0)
 			server.Start()
 			defer server.Close()
-			if strings.HasPrefix(name, "it hangs") {
-				defer func() { hang <- struct{}{} }()
-			}
+			defer close(hang) // also if the command ends before its request arrives
 			stdout, stderr, err := run(append([]string{"draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", server.URL + "/convert"}, test.args...)...)
 			checkFailure(t, exitUnable, stdout, stderr, err, test.want)
 		})

@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine.
-const Patience = 3 * time.Minute
+const Patience = 8 * time.Minute
 
 // lastChange, in times of Patience, is when changes no longer prolong a wait: what changes for so
 // long may do so forever.

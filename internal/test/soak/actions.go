@@ -185,7 +185,7 @@ var places = constant(append([]string{ownPods}, fleetNames...)...)
 // fleetAt returns the fleet of a place; empty for pods of its own.
 func fleetAt(place string) string { return strings.TrimSuffix(place, ownPods) }
 
-// which returns the versions for which possible is true. is is nil for a version that the CRD does not have,
+// which returns the versions for which possible is true. It gets nil for a version that the CRD does not have,
 // and action is how the policy retires the version, if it does.
 func which(possible func(is *crdVersion, action v1alpha1.RetirementAction) bool) func(*Subject) []string {
 	return func(s *Subject) []string {

@@ -155,7 +155,7 @@ func (r *run) beside(ctx context.Context, do func(context.Context) error) (times
 			err := r.request(requests, i)
 			switch took := time.Since(began); {
 			case requests.Err() != nil:
-				return nil
+				return nil //nolint:nilerr // it was asked to end
 			case err != nil:
 				return err
 			default:
