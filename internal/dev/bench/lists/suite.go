@@ -203,8 +203,11 @@ func add(results *measure.Results, name string, count int, kinds []*kind) {
 		results.Add(name, k.subject, measure.In(time.Millisecond, fastest[k.subject]), "ms")
 		results.Add(name, k.subject, measure.In(time.Millisecond, measure.Quantile(k.spans, 0.5)), "ms, median")
 		results.Add(name, k.subject, measure.In(fastest[none], fastest[k.subject]), "times strategy None")
+		if k.subject == none {
+			continue
+		}
+		results.Add(name, k.subject, measure.In(time.Microsecond, extra)/float64(count), "us added/object")
 		if extra > 0 && added[converters.Typed] > 0 { // else the difference is noise
-			results.Add(name, k.subject, measure.In(time.Microsecond, extra)/float64(count), "us added/object")
 			results.Add(name, k.subject, measure.In(extra, added[converters.Typed]), "controller-runtime adds times as much")
 		}
 	}
