@@ -140,11 +140,5 @@ func (w *soaked) check(invariants []soak.Invariant, s soak.Step) {
 	if len(wrong) > 0 {
 		w.t.Fatalf("after the steps\n%s\nviolated:\n%s", strings.Join(w.played, "\n"), strings.Join(wrong, "\n"))
 	}
-	w.last = now
-	for _, object := range w.stored {
-		if !slices.Contains(now.CRD.Status.StoredVersions, object.Version) {
-			return
-		}
-	}
-	w.pruned = 0
+	w.last, w.pruned = now, now.StillPruned()
 }

@@ -99,8 +99,8 @@ components: [%s]
 images: [{name: localhost/conversion-operator, newName: %s, newTag: %q}]
 patches:
 - target: {kind: Deployment, name: conversion-operator}
-  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--propagation-delay=5s"}]'
-`, to("config/default"), strings.Join(components, ", "), image[:at], image[at+1:])
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--propagation-delay=%s"}]'
+`, to("config/default"), strings.Join(components, ", "), image[:at], image[at+1:], scenarios.PropagationDelay)
 	expect.NoError(t, os.MkdirAll(folder, 0o700))
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 }

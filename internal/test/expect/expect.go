@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine.
+// Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine on which
+// Kubernetes' garbage collector stalls for minutes, as it does while the converter of any kind fails.
 const Patience = 8 * time.Minute
 
 // lastChange, in times of Patience, is when changes no longer prolong a wait: what changes for so

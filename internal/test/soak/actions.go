@@ -71,7 +71,7 @@ var actions = []action{
 		change:   func(t target, s Step) { t.remove(s.Detail) }},
 	// An installer does not know the operator, which reverts that at most five times in ten minutes.
 	{name: "overwrite conversion", weight: 3, idle: true, waits: true, breaks: true, on: subjects((*Subject).active),
-		variants: constant(`{"strategy": "None", "webhook": null}`, `{"webhook": {"clientConfig": {"service": {"name": "nobody"}}}}`),
+		variants: constant(`{"strategy": "None", "webhook": null}`, `{"webhook": {"clientConfig": {"service": {"name": "another"}}}}`),
 		shell:    `kubectl patch crd $CRD --type=merge -p "{\"spec\": {\"conversion\": $VARIANT}}"`},
 	{name: "prune storedVersions", weight: 24, on: subjects(func(s *Subject) bool { return s.CRD != nil }), do: (*player).pruneStoredVersions},
 	{name: "end", weight: 4, waits: true, real: true, on: subjects((*Subject).hasPolicy),

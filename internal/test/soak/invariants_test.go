@@ -234,7 +234,7 @@ func TestAllowed(t *testing.T) {
 		"bytes are left where others pruned": {nil, func(now, _ *Observation) {
 			now.Stored["job"] = storedAt(joined)
 			now.Pruned, now.Policy.Status = 101, v1alpha1.ConversionPolicyStatus{}
-			expect.Equal(t, "pruned, as bytes are left there,", 101, now.stillPruned())
+			expect.Equal(t, "pruned, as bytes are left there,", 101, now.StillPruned())
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,5 +245,5 @@ func TestAllowed(t *testing.T) {
 	}
 	now := healthy(t)
 	now.Pruned = 101
-	expect.Equal(t, "pruned, while no bytes are left there,", 0, now.stillPruned())
+	expect.Equal(t, "pruned, while no bytes are left there,", 0, now.StillPruned())
 }

@@ -144,9 +144,9 @@ func (now Observation) unlisted() map[string]Stored {
 	return all
 }
 
-// stillPruned returns Pruned until no object is stored at a pruned version: then, prunings by the operator
+// StillPruned returns Pruned until no object is stored at a pruned version: then, prunings by the operator
 // need evidence again.
-func (now Observation) stillPruned() int64 {
+func (now Observation) StillPruned() int64 {
 	if len(now.unlisted()) == 0 {
 		return 0
 	}

@@ -149,7 +149,7 @@ func (p *player) checkInvariants(ctx context.Context, s Step) error {
 				never = append(never, wrong...)
 			}
 			notYet = append(notYet, Check(AtRest, now, p.last[name])...)
-			p.pruned[name] = now.stillPruned()
+			p.pruned[name] = now.StillPruned()
 		}
 		p.last = all
 		if always = asError(never); always != nil || !s.Waits {

@@ -39,12 +39,14 @@ func Run(subjects []Subject, each time.Duration) map[string]time.Duration {
 		subjects[i].Call()
 		subjects[i].batch = max(1, int(tick/max(time.Since(start), 1)))
 	}
-	best := map[string]time.Duration{}
 	for range rounds {
 		for i := range subjects {
 			subjects[i].turn(each)
-			best[subjects[i].Name] = slices.Min(subjects[i].times)
 		}
+	}
+	best := map[string]time.Duration{}
+	for _, subject := range subjects {
+		best[subject.Name] = slices.Min(subject.times)
 	}
 	return best
 }
