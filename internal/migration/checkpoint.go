@@ -33,6 +33,8 @@ type journal struct {
 	// repeated page is not listed twice.
 	page  []result
 	saved time.Time
+	// resumed is set if the record says that an earlier pod, or an earlier run, has passed objects.
+	resumed bool
 }
 
 // openJournal reads the record of the run, or starts one.
@@ -74,6 +76,7 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 	if j.reverify, err = openReverifyList(data, j.clock.Now()); err != nil {
 		return err
 	}
+	j.resumed = j.record.Barrier != ""
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
 	if j.record.State == contract.StateRunning {
 		j.resetPage()
@@ -177,6 +180,7 @@ func (j *journal) restart(ctx context.Context) error {
 
 // continueFrom copies the counts and the barrier of a previous run.
 func (j *journal) continueFrom(ctx context.Context, previous contract.Record) error {
+	j.resumed = true
 	j.record.RetryOf = previous.Run
 	j.record.Barrier, j.record.BarrierKind, j.record.APIServers = previous.Barrier, previous.BarrierKind, previous.APIServers
 	j.record.Counters = previous.Counters
@@ -189,6 +193,7 @@ func (j *journal) continueFrom(ctx context.Context, previous contract.Record) er
 
 // repeat resets the run to before its barrier.
 func (j *journal) repeat(ctx context.Context) error {
+	j.resumed = false
 	j.record.RetryOf = ""
 	j.record.Repeats++
 	j.record.State = contract.StatePropagating

@@ -23,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/apiservers"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
 const (
@@ -56,6 +57,7 @@ type Cluster struct {
 	discovery  *discovery.DiscoveryClient
 	configMaps corev1.ConfigMapInterface
 	checkpoint string
+	size       pages.Size
 	// saved is the record that was read or written last, and savedAt the resourceVersion with it.
 	saved, savedAt string
 }
@@ -67,6 +69,7 @@ func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	config.UserAgent = userAgent
 	// The throttle, and the priority and fairness of the API server, limit the requests.
 	config.QPS = -1
+	pages.Bound(config)
 	config.Timeout = requestTimeout
 	// The API server would repeat its warning about a deprecated version with every object.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
@@ -99,9 +102,19 @@ func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	}, nil
 }
 
-// List implements Lister.
-func (c *Cluster) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	return c.metadata.Resource(c.at(scope.Version)).Namespace(scope.Namespace).List(ctx, options)
+// List implements Lister. One page of several objects is read at a time. It may have fewer objects
+// than the limit.
+func (c *Cluster) List(ctx context.Context, scope ListScope, options metav1.ListOptions) (list *metav1.PartialObjectMetadataList, err error) {
+	objects := c.metadata.Resource(c.at(scope.Version)).Namespace(scope.Namespace)
+	if options.Limit <= 1 {
+		return objects.List(ctx, options)
+	}
+	err = c.size.Read(ctx, options.Limit, func(ctx context.Context, limit int64) error {
+		options.Limit = limit
+		list, err = objects.List(ctx, options)
+		return err
+	})
+	return list, err
 }
 
 // at returns the resource at a served version. An empty version is the storage version.

@@ -20,7 +20,8 @@
 //     not every API server can be checked, the barrier is the propagation delay
 //     alone, and the record says so.
 //  4. Pass (pass.go, list.go): list metadata page by page, reading the next page while
-//     the objects of the current one are patched. Patch every object (patch.go) with
+//     the objects of the current one are patched. Pages are small if objects are large
+//     (internal/operator/pages). Patch every object (patch.go) with
 //     nothing but its own resourceVersion. The API server then encodes the object
 //     again, and stores it only if the bytes differ. The resourceVersion of the answer
 //     is the evidence: changed means rewritten, unchanged means that the stored bytes
@@ -39,7 +40,8 @@
 //     current, too. If one of them changes now, the barrier was too early, and the run
 //     is repeated with a longer propagation delay, three times at most.
 //  7. Verification (verify.go): patch a sample, or every object, again. None may
-//     change.
+//     change. A resumed run also lists all objects, and patches again those that were
+//     not written after the barrier.
 //  8. Record: Completed or Aborted, written last. Only a Completed record without
 //     failed objects is complete.
 //

@@ -181,7 +181,7 @@ func (f *fakeAPI) List(ctx context.Context, scope ListScope, options metav1.List
 		}
 	}
 	if name, ok := strings.CutPrefix(options.FieldSelector, "metadata.name="); ok {
-		return f.readable(f.one(scope.Namespace+"/"+name), scope.Version)
+		return f.readable(f.one(scope.Namespace+"/"+name, options), scope.Version)
 	}
 	list, err := f.page(options)
 	if err != nil {
@@ -203,9 +203,10 @@ func (f *fakeAPI) readable(list *metav1.PartialObjectMetadataList, version strin
 	return list, nil
 }
 
-func (f *fakeAPI) one(key string) *metav1.PartialObjectMetadataList {
+func (f *fakeAPI) one(key string, options metav1.ListOptions) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
-	if _, ok := f.objects[key]; ok {
+	list.ResourceVersion = strconv.FormatInt(f.revision, 10)
+	if _, ok := f.objects[key]; ok && (!f.uncached[key] || options.ResourceVersionMatch == metav1.ResourceVersionMatchExact) {
 		list.Items = append(list.Items, f.metadata(key))
 	}
 	return list

@@ -101,7 +101,15 @@ func testWatchCache(t *testing.T, r *resource) {
 		expect.Eventually(t, "objects are listed", func() (bool, string) { return listed() >= 0, "the list fails" })
 	}
 	t.Logf("of %d objects, the watch cache has %d", r.Objects, listed())
-	record := r.mustRun(t, r.engine(t, "uncached"))
+	engine := r.engine(t, "uncached")
+	patcher, refused := engine.Patcher, sync.Map{}
+	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		if _, again := refused.LoadOrStore(patch.Name, true); !again {
+			return nil, conflict(patch.Name) // so that each object is read again, by its name
+		}
+		return patcher.Patch(ctx, patch)
+	})
+	record := r.mustRun(t, engine)
 	r.WantStored(t, map[string]int{"v1": r.Objects})
 	if !record.Complete() {
 		t.Errorf("record is %+v", record)

@@ -15,10 +15,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/migration/migrationtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/huge"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -56,6 +60,7 @@ func TestIntegration(t *testing.T) {
 			testLag(t, server)
 		})
 	})
+	t.Run("huge objects", func(t *testing.T) { testHuge(t, server) })
 	t.Run("logs and records contain no object data", func(t *testing.T) { testNothingLeaks(t, server) })
 }
 
@@ -74,6 +79,28 @@ func testRewritten(t *testing.T, r *resource) {
 	if diff := cmp.Diff(before, r.revisions(t)); diff != "" {
 		t.Errorf("the second run wrote (-revisions before +after):\n%s", diff)
 	}
+}
+
+// The annotations of all objects have 50 MiB, and a page of all of them takes four times as much. The run needs
+// memory for few of them.
+func testHuge(t *testing.T, server *testenv.Server) {
+	const objects = 200
+	annotations := map[string]string{"a": strings.Repeat("x", huge.Annotations)}
+	r := &resource{migrationtest.New(t, server, "huges", objects, func(_ int, object *unstructured.Unstructured) { object.SetAnnotations(annotations) })}
+	r.Change(t, migrationtest.StoreV1)
+	engine := r.engine(t, "flat")
+	engine.Pace, engine.Verify = v1alpha1.MigrationFast, v1alpha1.MigrationVerifyNone
+	heap := huge.NewHeap()
+	patcher := engine.Patcher
+	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+		after, err := patcher.Patch(ctx, patch)
+		heap.Sample()
+		return after, err
+	})
+	record := r.mustRun(t, engine)
+	wantCounters(t, record, contract.Counters{Total: objects, Rewritten: objects})
+	heap.WantFlat(t)
+	r.WantStored(t, map[string]int{"v1": objects})
 }
 
 // The pod is killed in the middle of a page, etcd compacts the snapshot of the list, and another
@@ -102,7 +129,7 @@ func testResumed(t *testing.T, r *resource) {
 	if !record.Complete() || record.Total != 120 || record.Current > 20 {
 		t.Errorf("record is %+v", record)
 	}
-	expect.Equal(t, "pages", 6, record.Checkpoint.Pages)
+	expect.Equal(t, "pages", 7, record.Checkpoint.Pages) // the first one of the second pod is smaller
 }
 
 // The conversion is removed during the second page, for example because the definition is replaced by one

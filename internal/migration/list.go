@@ -59,23 +59,28 @@ func (e *Engine) listWithin(ctx context.Context, tries int, scope ListScope, opt
 
 // getLatest reads one object, and returns nil if it was deleted. The Job may list but not get; the
 // API server turns this list into a get. If no version of the object can be read, it returns the
-// object unchanged.
+// object unchanged. Only a read at an exact resourceVersion shows that an object was deleted: a watch
+// cache may lack it (pageOptions).
 func (e *Engine) getLatest(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
-	list, err := e.listAtAnyVersion(ctx, object.Namespace, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String(),
-	})
-	if unreadable(err) {
-		return object, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		if keyOf(&list.Items[i]) == keyOf(object) {
-			return &list.Items[i], nil
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, object.Name).String()}
+	for {
+		list, err := e.listAtAnyVersion(ctx, object.Namespace, options)
+		if unreadable(err) {
+			return object, nil
 		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if keyOf(&list.Items[i]) == keyOf(object) {
+				return &list.Items[i], nil
+			}
+		}
+		if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
+			return nil, nil
+		}
+		options.ResourceVersion, options.ResourceVersionMatch = list.ResourceVersion, metav1.ResourceVersionMatchExact
 	}
-	return nil, nil
 }
 
 // expired reports whether the continue token is older than the last compaction of etcd.

@@ -70,6 +70,23 @@ func TestObjectsThatAWatchCacheLacksAreRewritten(t *testing.T) {
 	}
 }
 
+// Such an object that is read again, by its name, is not gone.
+func TestObjectsThatAWatchCacheLacksAreNotGone(t *testing.T) {
+	api := newFakeAPI(3)
+	api.uncached = map[string]bool{objectKey(1): true}
+	written := false
+	api.onPatch = func(key string) error {
+		if key == objectKey(1) && !written {
+			written = true
+			api.write(key, "v1beta1")
+		}
+		return nil
+	}
+	record := mustRun(t, newTestEngine(api, &fakeStore{}))
+	expect.Equal(t, "counters", contract.Counters{Total: 3, Rewritten: 3}, record.Counters)
+	expect.Equal(t, "objects at the old version", nil, api.oldKeys())
+}
+
 func TestPageSizeRecoversAfterTheObject(t *testing.T) {
 	api := newFakeAPI(400)
 	api.broken = map[string]string{objectKey(3): "v1 "}

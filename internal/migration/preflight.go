@@ -66,17 +66,27 @@ func (e *Engine) preflight(ctx context.Context, j *journal) error {
 	return j.setState(ctx, contract.StatePropagating)
 }
 
-// preflightSample returns objects spread over the first page.
+// preflightSample returns objects spread over the first ones.
 func (e *Engine) preflightSample(ctx context.Context, j *journal) ([]metav1.PartialObjectMetadata, error) {
-	page, err := e.readPage(ctx, j, "")
-	if err != nil {
-		return nil, err
+	var sample []metav1.PartialObjectMetadata
+	token, read := "", int64(0)
+	for {
+		page, err := e.readPage(ctx, j, token)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if slot := draw(e.Spec.Run, read); len(sample) < e.Preflight {
+				sample = append(sample, page.Items[i])
+			} else if slot < uint64(len(sample)) {
+				sample[slot] = page.Items[i]
+			}
+			read++
+		}
+		if token = page.Continue; token == "" || read >= e.PageSize {
+			return sample, nil
+		}
 	}
-	sample := make([]metav1.PartialObjectMetadata, min(e.Preflight, len(page.Items)))
-	for i := range sample {
-		sample[i] = page.Items[i*len(page.Items)/len(sample)]
-	}
-	return sample, nil
 }
 
 func (e *Engine) tryAll(ctx context.Context, j *journal, sample []metav1.PartialObjectMetadata) ([]v1alpha1.MigrationFailure, error) {

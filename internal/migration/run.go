@@ -162,9 +162,9 @@ func (e *Engine) rewrite(ctx context.Context, j *journal) error {
 }
 
 // repeat restarts the run after objects were written at the old version after its barrier, at most
-// maxRepeats times.
+// contract.MaxRepeats times.
 func (e *Engine) repeat(ctx context.Context, j *journal, lag lagError) error {
-	if j.record.Repeats == maxRepeats {
+	if j.record.Repeats == contract.MaxRepeats {
 		return abortf("%v, also after waiting %s: check that all API servers run and agree on the storage version", lag, e.propagationDelay(j))
 	}
 	e.previous = nil

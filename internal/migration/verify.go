@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +19,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
-
-// maxRepeats is how often a run is repeated before it is aborted.
-const maxRepeats = 3
 
 // lagError says that an object was stored at the old version after the barrier.
 type lagError string
@@ -99,10 +97,13 @@ func (e *Engine) propagationDelay(j *journal) time.Duration {
 	return e.PropagationDelay.Duration << j.record.Repeats
 }
 
-// verify patches objects again. None may change.
+// verify patches objects again. None may change. What an earlier pod or an earlier run has passed is known
+// only from a record, so a resumed run that would be complete also lists all objects: each was written
+// after the barrier, or is patched again.
 func (e *Engine) verify(ctx context.Context, j *journal) error {
 	kind := e.verification(j)
-	if kind == v1alpha1.MigrationVerifyNone {
+	resumed := j.resumed && j.record.Failed == 0
+	if kind == v1alpha1.MigrationVerifyNone && !resumed {
 		return nil
 	}
 	if err := j.setState(ctx, contract.StateVerifying); err != nil {
@@ -111,10 +112,18 @@ func (e *Engine) verify(ctx context.Context, j *journal) error {
 	log := logr.FromContextOrDiscard(ctx)
 	log.Info("Verifying: patching objects again must not change them", "verify", kind)
 	var err error
-	if kind == v1alpha1.MigrationVerifyFull {
-		err = e.verifyAll(ctx, j)
-	} else {
-		j.record.Verified, err = e.reverify(ctx, j, objectsOf(j.reverify.Sample))
+	if kind == v1alpha1.MigrationVerifySample {
+		var unchanged int64
+		if unchanged, err = e.reverify(ctx, j, objectsOf(j.reverify.Sample)); !resumed {
+			j.record.Verified = unchanged
+		}
+	}
+	switch {
+	case err != nil:
+	case kind == v1alpha1.MigrationVerifyFull:
+		err = e.verifyAll(ctx, j, "")
+	case resumed:
+		err = e.verifyAll(ctx, j, j.record.Barrier)
 	}
 	if err == nil {
 		log.Info("Verified", "objects", j.record.Verified)
@@ -134,8 +143,9 @@ func (e *Engine) verification(j *journal) v1alpha1.MigrationVerification {
 	return v1alpha1.MigrationVerifyFull
 }
 
-// verifyAll patches all objects. Like the pass, it continues after the last finished page.
-func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
+// verifyAll patches all objects that were not written after the barrier, if there is one. Like the pass,
+// it continues after the last finished page.
+func (e *Engine) verifyAll(ctx context.Context, j *journal, barrier string) error {
 	for {
 		if err := e.checkPin(ctx); err != nil {
 			return err
@@ -147,11 +157,13 @@ func (e *Engine) verifyAll(ctx context.Context, j *journal) error {
 		if err != nil {
 			return err
 		}
-		unchanged, err := e.reverify(ctx, j, page.Items)
+		listed := len(page.Items)
+		objects := slices.DeleteFunc(page.Items, func(object metav1.PartialObjectMetadata) bool { return newer(&object, barrier) })
+		unchanged, err := e.reverify(ctx, j, objects)
 		if err != nil {
 			return err
 		}
-		j.record.Verified += unchanged
+		j.record.Verified += unchanged + int64(listed-len(objects))
 		j.record.Verification = page.Continue
 		if page.Continue == "" {
 			return nil

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -71,6 +72,42 @@ func TestAuditOnAnotherNode(t *testing.T) {
 	second.Clock, second.Verify = ahead, v1alpha1.MigrationVerifyNone
 	if record := mustRun(t, second); record.Repeats != 1 || len(api.oldKeys()) != 0 {
 		t.Errorf("%d repeats, and these are old: %v", record.Repeats, api.oldKeys())
+	}
+}
+
+// TestResumedRunListsAllObjects: a record says that all objects were rewritten. What the list shows decides.
+func TestResumedRunListsAllObjects(t *testing.T) {
+	for name, tt := range map[string]struct {
+		missed  bool
+		verify  v1alpha1.MigrationVerification
+		repeats int
+	}{
+		"it is right":                         {false, "", 0},
+		"an object was missed":                {true, "", 1},
+		"an object was missed, none verified": {true, v1alpha1.MigrationVerifyNone, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, store := newFakeAPI(4), &fakeStore{}
+			record := completedRecord()
+			record.State, record.CompletionTime = contract.StateVerifying, nil
+			record.Counters, record.Barrier, record.BarrierKind = contract.Counters{Total: 4, Rewritten: 4}, "104", v1alpha1.BarrierAllServers
+			for i := range 4 {
+				if i != 2 || !tt.missed {
+					api.write(objectKey(i), "v1")
+				}
+			}
+			text, err := json.Marshal(record)
+			expect.NoError(t, err)
+			store.saved = [][]byte{text}
+			engine := newTestEngine(api, store)
+			engine.Verify = tt.verify
+			record = mustRun(t, engine)
+			expect.Equal(t, "objects at the old version", nil, api.oldKeys())
+			expect.Equal(t, "repeats, complete", []any{tt.repeats, true}, []any{record.Repeats, record.Complete()})
+			if !tt.missed {
+				expect.Equal(t, "verified, patches", []int{4, 0}, []int{int(record.Verified), len(api.patched)})
+			}
+		})
 	}
 }
 

@@ -52,6 +52,7 @@ const (
 	StoredVersionUnknown      ID = "StoredVersionUnknown"
 	StoredVersionUnserved     ID = "StoredVersionUnserved"
 	StoredVersionOld          ID = "StoredVersionOld"
+	StoredVersionMissing      ID = "StoredVersionMissing"
 	UpgradeDropsStoredVersion ID = "UpgradeDropsStoredVersion"
 	UpgradeRestrictsVersion   ID = "UpgradeRestrictsVersion"
 	NoneTypesDiffer           ID = "NoneTypesDiffer"
@@ -99,6 +100,7 @@ var Kinds = []Kind{
 	{StoredVersionUnknown, SeverityError, "objects may be stored in a version that the definition does not have"},
 	{StoredVersionUnserved, SeverityWarning, "objects may be stored in a version that is not served"},
 	{StoredVersionOld, SeverityWarning, "objects may be stored in another version than the storage version: the API server refuses an upgrade that drops it"},
+	{StoredVersionMissing, SeverityWarning, "status.storedVersions lacks the storage version: objects may become unreadable after another one"},
 	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
 	{UpgradeRestrictsVersion, SeverityWarning, "a manifest of --upgrade accepts fewer values at a version: API servers will refuse or prune the others when objects are written, also by a migration"},
 	{NoneTypesDiffer, SeverityError, "strategy None, and a field has another type in another version"},

@@ -19,7 +19,13 @@ const cureMigrate = "rewrite all objects in %s, with a ConversionPolicy with mig
 // an upgrade: the API server refuses a definition without them.
 func storedVersions(o *Observed) []Finding {
 	var found []Finding
-	storage := crds.StorageVersion(o.CRD)
+	storage, beside := crds.StorageVersion(o.CRD), "beside the storage version "
+	if stored := o.CRD.Status.StoredVersions; len(stored) > 0 && !slices.Contains(stored, storage) {
+		beside = "without the storage version "
+		found = append(found, o.certain(StoredVersionMissing, storage,
+			fmt.Sprintf("status.storedVersions lacks %s, the storage version, as after a restore of the status: API servers would forget that objects are stored in it", storage),
+			"write the CustomResourceDefinition, such as by kubectl annotate, and the API server adds it; a ConversionPolicy does that by itself"))
+	}
 	for _, name := range o.CRD.Status.StoredVersions {
 		version := o.version(name)
 		switch {
@@ -38,7 +44,7 @@ func storedVersions(o *Observed) []Finding {
 				fmt.Sprintf(cureMigrate, storage, name)))
 		default:
 			found = append(found, o.certain(StoredVersionOld, name,
-				fmt.Sprintf("status.storedVersions lists %s beside the storage version %s: the API server refuses an upgrade that drops %s%s", name, storage, name, orDeprecated(version.Deprecated)),
+				fmt.Sprintf("status.storedVersions lists %s %s: the API server refuses an upgrade that drops %s%s", name, beside+storage, name, orDeprecated(version.Deprecated)),
 				fmt.Sprintf(cureMigrate, storage, name)))
 		}
 	}

@@ -22,6 +22,9 @@ func TestStoredVersions(t *testing.T) {
 		"a storage version that is not served": {
 			crd: "versions: {v1 storage: {a: string}, v1beta1 served: {a: string}}\nstatus: {storedVersions: [v1]}", want: []string{
 				"Note Certain StoredVersionUnserved v1: v1 is the storage version and is not served: clients cannot read objects as they are stored"}},
+		"an old one without the storage version": {crd: both + "status: {storedVersions: [v1beta1]}", want: []string{
+			"Warning Certain StoredVersionMissing v1: status.storedVersions lacks v1, the storage version, as after a restore of the status: API servers would forget that objects are stored in it",
+			"Warning Certain StoredVersionOld v1beta1: status.storedVersions lists v1beta1 without the storage version v1: the API server refuses an upgrade that drops v1beta1"}},
 		"one that is gone": {crd: both + "status: {storedVersions: [v1alpha1, v1]}", want: []string{
 			"Error Certain StoredVersionUnknown v1alpha1: status.storedVersions lists v1alpha1, which is not in spec.versions: objects that are stored in it cannot be read"}},
 		"an upgrade that keeps all": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
@@ -49,6 +50,7 @@ func reach(config *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
+	pages.Bound(found)
 	return found, nil
 }
 

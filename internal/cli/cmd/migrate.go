@@ -64,8 +64,9 @@ The command waits until every API server writes at the storage version, writes e
 object again without changing it, and checks that it is stored at that version.
 Afterwards, it removes the other versions from status.storedVersions of the
 CustomResourceDefinition, if every object was rewritten, and the definition has not
-changed. It keeps a record in a ConfigMap, or in a file. If the command is
-interrupted, the same command continues from the record.
+changed. It writes a record into a ConfigMap, or into a file. If the command is
+interrupted, run it again: it begins with the first object, and writes only what is
+not rewritten yet.
 
 It does not migrate resources that another client migrates: a ConversionPolicy, or a
 StorageVersionMigration. It refuses a CustomResourceDefinition with strategy None
@@ -100,10 +101,9 @@ func (o *migrateOptions) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.bindTo, "bind-to", "", "with --print-role, also print bindings to this ServiceAccount, as NAMESPACE:NAME")
 	flags.BoolVar(&o.acceptLosses, "accept-losses", false, "also migrate without a conversion if the storage version lacks fields of stored versions, whose values are then lost")
 	flags.BoolVar(&o.prune, "prune", true, "remove the other versions from status.storedVersions after a complete run")
-	flags.StringVar(&o.RecordNamespace, "record-namespace", "default", "namespace of the ConfigMaps with the records")
+	flags.StringVar(&o.RecordNamespace, "record-namespace", standalone.RecordNamespace, "namespace of the ConfigMaps with the records; the command creates the default one")
 	flags.StringVar(&o.record, "record", "", "file for the records, instead of ConfigMaps; other computers do not see that the run is under way")
-	flags.BoolVar(&o.Restart, "restart", false, "begin with the first object, also if there is an unfinished run")
-	flags.DurationVar(&o.timeout, "timeout", 0, "when to stop; the same command then continues; 0 for never")
+	flags.DurationVar(&o.timeout, "timeout", 0, "when to stop; 0 for never")
 	flags.StringVar(&o.pace, "pace", string(v1alpha1.MigrationGentle), "Gentle, which leaves API servers to other clients, or Fast")
 	flags.IntVar(&o.Concurrency, "concurrency", contract.DefaultConcurrency, "the most objects at a time")
 	flags.IntVar(&o.MaxWritesPerSecond, "max-writes-per-second", 0, "the most writes per second; 0 for any number")

@@ -22,6 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/migration/migrationtest"
 	"github.com/conversion-operator/conversion-operator/internal/migration/standalone"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -61,6 +63,7 @@ func TestMigrate(t *testing.T) {
 			"interrupted, with a file": func(t *testing.T) {
 				e.testInterrupted(t, "filed", "--record="+filepath.Join(t.TempDir(), "record.json"))
 			},
+			"a planted record":                 e.testPlanted,
 			"a lost connection":                e.testLostConnection,
 			"two at once":                      e.testTwo,
 			"with the printed Roles alone":     e.testRole,
@@ -179,7 +182,7 @@ func (e *migrateEnv) testWhole(t *testing.T) {
 	var forecast forecastReport
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &forecast))
 	want := []standalone.Forecast{{Resource: name, StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}, Objects: objects,
-		Prunes: []string{"v1beta1"}, Record: "ConfigMap default/kubectl-conversion-migrate." + name}}
+		Prunes: []string{"v1beta1"}, Record: "ConfigMap conversion-migrations/kubectl-conversion-migrate." + name}}
 	want[0].Tried = 20
 	expect.Equal(t, "forecast", want, forecast.Forecasts)
 	expect.Equal(t, "what is stored, after a dry run", before, e.everything(t))
@@ -211,7 +214,7 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	rewriting(t, r)
 	interrupt()
 	<-ended
-	checkEnd(t, 1, err, stderr, "continue with the same command")
+	checkEnd(t, 1, err, stderr, "run the same command again")
 	var first migrateReport
 	expect.NoError(t, json.Unmarshal([]byte(stdout), &first))
 	if got := first.Results[0]; got.State != standalone.Interrupted || got.Rewritten == 0 || got.Rewritten == int64(r.Objects) {
@@ -222,8 +225,25 @@ func (e *migrateEnv) testInterrupted(t *testing.T, plural string, args ...string
 	}
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	second := e.results(t, 0, args...).Results[0]
-	want := fmt.Sprint(first.Results[0].Run, standalone.Complete, r.Objects)
-	expect.Equal(t, "the second run", want, fmt.Sprint(second.Run, second.State, second.Total))
+	if second.State != standalone.Complete || second.Total != int64(r.Objects) || second.Current < first.Results[0].Rewritten || second.Rewritten == 0 {
+		t.Errorf("the second run is %+v", second)
+	}
+	wantMigrated(t, r)
+}
+
+// A client that may write a record can claim that a run has rewritten everything, and has only to verify.
+func (e *migrateEnv) testPlanted(t *testing.T) {
+	r := e.define(t, "planteds", 10)
+	now := metav1.Now()
+	text, err := json.Marshal(contract.Record{Format: contract.RecordFormat, Run: "planted", CRDUID: r.CRD.UID, CRDGeneration: r.CRD.Generation,
+		State: contract.StateVerifying, Barrier: "1", BarrierKind: v1alpha1.BarrierAllServers, StartTime: &now})
+	expect.NoError(t, err)
+	expect.NoError(t, e.Client.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: standalone.ConfigMapName(r.CRD.Name), Labels: map[string]string{"app.kubernetes.io/managed-by": standalone.ManagedBy}},
+		Data:       map[string]string{contract.RecordKey: string(text)},
+	}))
+	result := e.results(t, 0, r.CRD.Name, "--record-namespace=default").Results[0]
+	expect.Equal(t, "rewritten objects", int64(r.Objects), result.Rewritten)
 	wantMigrated(t, r)
 }
 
@@ -272,7 +292,7 @@ func (e *migrateEnv) testTwo(t *testing.T) {
 		ended <- err
 	}()
 	rewriting(t, r)
-	e.fails(t, 2, "ConfigMap default/kubectl-conversion-migrate."+r.CRD.Name+" is in use by another process", r.CRD.Name)
+	e.fails(t, 2, "ConfigMap conversion-migrations/kubectl-conversion-migrate."+r.CRD.Name+" is in use by another process", r.CRD.Name)
 	wantStoredVersions(t, r, "v1beta1", "v1")
 	interrupt()
 	expect.Equal(t, "exit code of the first process", 1, ExitCode(<-ended))
@@ -292,7 +312,9 @@ func (e *migrateEnv) testRole(t *testing.T) {
 	for _, text := range strings.Split(stdout, "---\n")[1:] {
 		object := &unstructured.Unstructured{}
 		expect.NoError(t, yaml.Unmarshal([]byte(text), object))
-		expect.NoError(t, e.Client.Create(t.Context(), object))
+		if err := e.Client.Create(t.Context(), object); object.GetKind() != "Namespace" || !apierrors.IsAlreadyExists(err) {
+			expect.NoError(t, err)
+		}
 		if kind := object.GetKind(); kind == "ClusterRole" || kind == "Role" {
 			roles = append(roles, object)
 		}

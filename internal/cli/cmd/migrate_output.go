@@ -34,7 +34,12 @@ func (o *migrateOptions) printRoles(to io.Writer, cluster *migrateCluster, scope
 	if o.record != "" {
 		rights = slices.DeleteFunc(rights, func(right standalone.Right) bool { return right.Resource == "configmaps" && right.Namespace != "" })
 	}
-	for _, object := range standalone.Roles(roleName(scope), rights, subject) {
+	objects := standalone.Roles(roleName(scope), rights, subject)
+	if o.record == "" && o.RecordNamespace == standalone.RecordNamespace {
+		namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": standalone.RecordNamespace}}
+		objects = slices.Insert(objects, 0, any(namespace))
+	}
+	for _, object := range objects {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			return err
@@ -79,7 +84,7 @@ func (o *migrateOptions) showResults(command *cobra.Command, results []standalon
 	case len(results) > 0 && states[standalone.NotStarted] == len(results):
 		return errors.New("nothing was migrated: " + results[0].Message)
 	case states[standalone.Interrupted] > 0:
-		return &exitError{exitFound, fmt.Errorf("not finished: %s: continue with the same command", list(names))}
+		return &exitError{exitFound, fmt.Errorf("not finished: %s: run the same command again", list(names))}
 	case len(names) > 0:
 		return &exitError{exitFound, fmt.Errorf("not complete: %s", list(names))}
 	}
@@ -182,15 +187,11 @@ func (o *migrateOptions) showForecast(command *cobra.Command, forecasts []standa
 }
 
 func writeForecasts(w io.Writer, report *forecastReport) error {
-	rows := [][]string{{"RESOURCE", "OBJECTS", "STORAGE", "STORED", "TRIED", "REFUSED", "WOULD PRUNE", "UNFINISHED"}}
+	rows := [][]string{{"RESOURCE", "OBJECTS", "STORAGE", "STORED", "TRIED", "REFUSED", "WOULD PRUNE"}}
 	var problems strings.Builder
 	for _, f := range report.Forecasts {
-		unfinished := "-"
-		if f.Continues != "" {
-			unfinished = fmt.Sprintf("run %s, %d objects", f.Continues, f.Done)
-		}
 		rows = append(rows, []string{f.Resource, strconv.FormatInt(f.Objects, 10), terminal.OrDash(f.StorageVersion), terminal.OrDash(strings.Join(f.StoredVersions, ",")),
-			strconv.Itoa(f.Tried), strconv.Itoa(len(f.Refused)), terminal.OrDash(strings.Join(f.Prunes, ",")), unfinished})
+			strconv.Itoa(f.Tried), strconv.Itoa(len(f.Refused)), terminal.OrDash(strings.Join(f.Prunes, ","))})
 		if f.Problem != "" {
 			fmt.Fprintf(&problems, "%s: %s\n", f.Resource, terminal.OneLine(f.Problem))
 		}

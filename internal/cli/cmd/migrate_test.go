@@ -33,7 +33,7 @@ func TestMigrateResults(t *testing.T) {
 		"complete":         {results: []standalone.Result{complete}, left: []standalone.LeftOut{{Resource: "events", Why: "they expire"}}, shows: "v1beta1"},
 		"nothing":          {},
 		"failed objects":   {results: []standalone.Result{complete, failed}, code: 1, err: "not complete: b", shows: "  ns/x: Invalid: too long\n    kubectl get x\n"},
-		"interrupted":      {results: []standalone.Result{complete, interrupted}, code: 1, err: "not finished: c: continue with the same command"},
+		"interrupted":      {results: []standalone.Result{complete, interrupted}, code: 1, err: "not finished: c: run the same command again"},
 		"not pruned":       {results: []standalone.Result{unpruned}, code: 1, err: "not complete: d"},
 		"one not started":  {results: []standalone.Result{complete, notStarted}, code: 1, err: "not complete: e"},
 		"none started":     {results: []standalone.Result{notStarted}, code: 2, err: "nothing was migrated: in use"},

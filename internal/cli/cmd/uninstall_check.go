@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
 // uninstallCheckOptions are the flags of the uninstall-check command.
@@ -91,9 +92,12 @@ func (o *uninstallCheckOptions) obstacles(ctx context.Context, api client.Client
 func (o *uninstallCheckOptions) converting(ctx context.Context, api client.Client) ([]string, error) {
 	var names []string
 	page := &apiextensionsv1.CustomResourceDefinitionList{}
+	var size pages.Size // definitions are large, and this runs with little memory
 	for {
-		// Definitions are large, and this runs with little memory.
-		if err := api.List(ctx, page, client.Limit(50), client.Continue(page.Continue)); err != nil {
+		err := size.Read(ctx, 50, func(ctx context.Context, limit int64) error {
+			return api.List(ctx, page, client.Limit(limit), client.Continue(page.Continue))
+		})
+		if err != nil {
 			return nil, fmt.Errorf("read CustomResourceDefinitions: %w", err)
 		}
 		for i := range page.Items {

@@ -27,6 +27,9 @@ const RecordFormat = 2
 // policy.
 const MaxFailures = 10
 
+// MaxRepeats is how often a run is repeated before it is aborted.
+const MaxRepeats = 3
+
 // State is the progress of a run.
 type State string
 
@@ -85,7 +88,8 @@ type Record struct {
 	Repeats int `json:"repeats,omitempty"`
 	// Verification is where a full verification continues.
 	Verification string `json:"verification,omitempty"`
-	// Verified is the number of objects that did not change when they were patched again.
+	// Verified is the number of objects that did not change when they were patched again. In a resumed
+	// run, it includes those that were written after the barrier.
 	Verified int64 `json:"verified,omitempty"`
 	// RatePerSecond is the recent number of finished objects per second.
 	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
@@ -222,6 +226,8 @@ func (r Record) validate() error {
 		return fmt.Errorf("state is Completed but %d of %d objects are done", r.Done(), r.Total)
 	case r.ByFallback > r.Rewritten+r.Current:
 		return fmt.Errorf("it counts %d objects by fallback, and %d that were accepted", r.ByFallback, r.Rewritten+r.Current)
+	case r.Repeats < 0 || r.Repeats > MaxRepeats:
+		return fmt.Errorf("it was repeated %d times, at most %d are possible", r.Repeats, MaxRepeats)
 	case max(len(r.Failures), len(r.Predicted), len(r.Refused)) > MaxFailures:
 		return fmt.Errorf("it lists more than %d failures", MaxFailures)
 	case int64(len(r.Failures)) > r.Failed:

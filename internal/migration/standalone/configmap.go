@@ -25,6 +25,9 @@ const (
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by of ConfigMaps with records.
 	ManagedBy      = "kubectl-conversion"
 	managedByLabel = "app.kubernetes.io/managed-by"
+	// RecordNamespace is the namespace of records, unless users choose another one. The command creates
+	// it. In a namespace of others, such as default, tenants may write ConfigMaps.
+	RecordNamespace = "conversion-migrations"
 	// holderAnnotation names the process that holds the record, and renewedAnnotation is its last
 	// sign of life.
 	holderAnnotation  = "conversion-operator.io/migrating"
@@ -44,7 +47,7 @@ func ConfigMapName(resource string) string {
 // configMap is a record in a ConfigMap. Every write has the resourceVersion of the previous one, so
 // that a process that lost the record cannot write it.
 type configMap struct {
-	client    typedcorev1.ConfigMapInterface
+	core      typedcorev1.CoreV1Interface
 	namespace string
 	name      string
 	// holder identifies this process.
@@ -62,8 +65,10 @@ type configMap struct {
 type restoredError struct{ record string }
 
 func (r restoredError) Error() string {
-	return r.record + " has another record than this process wrote last, as if etcd was restored: run the command again, which continues from that record"
+	return r.record + " has another record than this process wrote last, as if etcd was restored: run the command again"
 }
+
+func (c *configMap) client() typedcorev1.ConfigMapInterface { return c.core.ConfigMaps(c.namespace) }
 
 func (c *configMap) String() string { return "ConfigMap " + c.namespace + "/" + c.name }
 
@@ -71,7 +76,7 @@ func (c *configMap) acquire(ctx context.Context) error {
 	var seen *corev1.ConfigMap
 	end := time.Now().Add(c.observation)
 	for {
-		found, err := c.client.Get(ctx, c.name, metav1.GetOptions{})
+		found, err := c.client().Get(ctx, c.name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			err = c.create(ctx)
@@ -105,10 +110,20 @@ func (c *configMap) free(found, seen *corev1.ConfigMap, end time.Time) bool {
 }
 
 func (c *configMap) create(ctx context.Context) error {
-	created, err := c.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: c.name, Labels: map[string]string{managedByLabel: ManagedBy},
-		Annotations: map[string]string{holderAnnotation: c.holder, renewedAnnotation: now()},
-	}}, metav1.CreateOptions{FieldManager: ManagedBy})
+	options := metav1.CreateOptions{FieldManager: ManagedBy}
+	create := func() (*corev1.ConfigMap, error) {
+		return c.client().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: c.name, Labels: map[string]string{managedByLabel: ManagedBy},
+			Annotations: map[string]string{holderAnnotation: c.holder, renewedAnnotation: now()},
+		}}, options)
+	}
+	created, err := create()
+	if apierrors.IsNotFound(err) && c.namespace == RecordNamespace {
+		_, err = c.core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: RecordNamespace}}, options)
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			created, err = create()
+		}
+	}
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot create the record, %s: the namespace %s does not exist: choose another one with --record-namespace", c, c.namespace)
 	}
@@ -141,7 +156,7 @@ func (c *configMap) write(ctx context.Context, version string, patch map[string]
 	if err != nil {
 		return err
 	}
-	written, err := c.client.Patch(ctx, c.name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: ManagedBy})
+	written, err := c.client().Patch(ctx, c.name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: ManagedBy})
 	if err != nil {
 		return err
 	}
@@ -163,7 +178,7 @@ func (c *configMap) update(ctx context.Context, patch map[string]any) error {
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		found, readErr := c.client.Get(ctx, c.name, metav1.GetOptions{})
+		found, readErr := c.client().Get(ctx, c.name, metav1.GetOptions{})
 		if readErr != nil {
 			return readErr
 		}
@@ -178,16 +193,7 @@ func (c *configMap) update(ctx context.Context, patch map[string]any) error {
 	}
 }
 
-// Load implements migration.Checkpoints.
-func (c *configMap) Load(ctx context.Context) (map[string]string, error) {
-	found, err := c.client.Get(ctx, c.name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return found.Data, nil
-}
-
-// Save implements migration.Checkpoints.
+// Save implements record.
 func (c *configMap) Save(ctx context.Context, data map[string]string) error {
 	return c.update(ctx, map[string]any{"data": data})
 }

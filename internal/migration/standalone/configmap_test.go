@@ -23,7 +23,14 @@ import (
 
 // recordIn returns the record of one process in a cluster.
 func recordIn(client *fake.Clientset, holder string, observation time.Duration) *configMap {
-	return &configMap{client: client.CoreV1().ConfigMaps("default"), namespace: "default", name: "record", holder: holder, observation: observation}
+	return &configMap{core: client.CoreV1(), namespace: "default", name: "record", holder: holder, observation: observation}
+}
+
+func (c *configMap) data(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := c.client().Get(t.Context(), c.name, metav1.GetOptions{})
+	expect.NoError(t, err)
+	return found.Data
 }
 
 // fenced makes the fake refuse patches with an old resourceVersion, as API servers do.
@@ -63,9 +70,7 @@ func TestConfigMap(t *testing.T) {
 	// A second process sees no sign of life, and takes the record over.
 	second := recordIn(client, "second", time.Millisecond)
 	expect.NoError(t, second.acquire(t.Context()))
-	data, err := second.Load(t.Context())
-	expect.NoError(t, err)
-	expect.Equal(t, "data", "1", data["a"])
+	expect.Equal(t, "data", "1", second.data(t)["a"])
 	for name, write := range map[string]func() error{
 		"save":  func() error { return first.Save(t.Context(), map[string]string{"a": "2"}) },
 		"renew": func() error { return first.renew(t.Context()) },
@@ -79,9 +84,7 @@ func TestConfigMap(t *testing.T) {
 	third := recordIn(client, "third", time.Hour)
 	expect.NoError(t, third.acquire(t.Context()))
 	expect.NoError(t, third.reset(t.Context()))
-	if data, err = third.Load(t.Context()); err != nil || len(data) != 0 {
-		t.Errorf("data is %v, error %v", data, err)
-	}
+	expect.Equal(t, "data", 0, len(third.data(t)))
 }
 
 // The answer to a write may be lost: the next one finds that it was its own.
@@ -108,19 +111,16 @@ func TestConfigMapAfterARestore(t *testing.T) {
 			r := recordIn(client, "first", time.Minute)
 			expect.NoError(t, r.acquire(t.Context()))
 			expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "1"}))
-			snapshot, err := r.client.Get(t.Context(), r.name, metav1.GetOptions{})
+			snapshot, err := r.client().Get(t.Context(), r.name, metav1.GetOptions{})
 			expect.NoError(t, err)
 			expect.NoError(t, r.Save(t.Context(), map[string]string{contract.RecordKey: "2"}))
-			_, err = r.client.Update(t.Context(), snapshot, metav1.UpdateOptions{})
+			_, err = r.client().Update(t.Context(), snapshot, metav1.UpdateOptions{})
 			expect.NoError(t, err)
 
 			if err := write(r); !errors.As(err, new(restoredError)) {
 				t.Errorf("error is %v", err)
 			}
-			found, err := r.Load(t.Context())
-			if err != nil || found[contract.RecordKey] != "1" {
-				t.Errorf("record is %v, error %v", found, err)
-			}
+			expect.Equal(t, "record", "1", r.data(t)[contract.RecordKey])
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/migration"
@@ -30,9 +29,6 @@ type Forecast struct {
 	Prunes []string `json:"prunes,omitempty"`
 	// Record names what will have the record of the run.
 	Record string `json:"record"`
-	// Continues is an unfinished run that would be continued, after Done objects.
-	Continues string `json:"continues,omitempty"`
-	Done      int64  `json:"done,omitempty"`
 }
 
 // WouldFail reports whether the run would not end as Complete.
@@ -62,21 +58,7 @@ func (m *Migrator) forecast(ctx context.Context, target *Target) Forecast {
 }
 
 func (m *Migrator) readForecast(ctx context.Context, target *Target, is *Forecast) error {
-	record := m.record(target)
-	is.Record = record.String()
-	data, err := record.Load(ctx)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("cannot read the record, %s: %w", record, err)
-	}
-	if !m.Restart {
-		found, err := unfinished(data, target)
-		if err != nil {
-			return err
-		}
-		if found != nil {
-			is.Continues, is.Done = found.Run, found.Done()
-		}
-	}
+	is.Record = m.record(target).String()
 	engine, err := m.engine(target, randomID(), memory{}, m.newLimits())
 	if err != nil {
 		return err

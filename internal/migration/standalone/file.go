@@ -144,14 +144,7 @@ func (r *fileRecord) renew(context.Context) error {
 	return os.Chtimes(r.file.lock(), time.Time{}, time.Now())
 }
 
-// Load implements migration.Checkpoints.
-func (r *fileRecord) Load(context.Context) (map[string]string, error) {
-	r.file.mu.Lock()
-	defer r.file.mu.Unlock()
-	return maps.Clone(r.file.records[r.resource]), nil
-}
-
-// Save implements migration.Checkpoints. The error has a status, so that the engine does not take a
+// Save implements record. The error has a status, so that the engine does not take a
 // full disk for a lost connection, and try again for minutes.
 func (r *fileRecord) Save(_ context.Context, data map[string]string) error {
 	r.file.mu.Lock()

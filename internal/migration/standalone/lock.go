@@ -10,8 +10,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/conversion-operator/conversion-operator/internal/migration"
 )
 
 // Times of the lock on a record.
@@ -25,9 +23,10 @@ const (
 	releaseTimeout = 10 * time.Second
 )
 
-// record keeps the data of the runs of one resource. One process at a time holds it.
+// record shows the last run of one resource to users. One process at a time holds it. Runs only write it.
 type record interface {
-	migration.Checkpoints
+	// Save writes the given keys, and leaves the others unchanged.
+	Save(ctx context.Context, data map[string]string) error
 	// acquire takes the record, and creates it if it does not exist. It returns a heldError if
 	// another process holds it.
 	acquire(ctx context.Context) error
@@ -53,7 +52,7 @@ func (h heldError) Error() string {
 type takenError struct{ record, holder string }
 
 func (t takenError) Error() string {
-	return fmt.Sprintf("%s was taken over by another process, %s, after this one gave no sign of life: that one continues the run", t.record, t.holder)
+	return fmt.Sprintf("%s was taken over by another process, %s, after this one gave no sign of life: that one runs now", t.record, t.holder)
 }
 
 // hold takes a record and renews it until release is called. The context that it returns ends when

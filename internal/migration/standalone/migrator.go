@@ -35,8 +35,6 @@ type Options struct {
 	Fallback           []v1alpha1.MigrationFallback
 	// PropagationDelay is how long API servers may still write at the old version.
 	PropagationDelay time.Duration
-	// Restart begins with the first object, whatever the record has.
-	Restart bool
 	// KeepStoredVersions leaves status.storedVersions unchanged.
 	KeepStoredVersions bool
 	// RecordNamespace is the namespace of the ConfigMaps with records, and RecordFile the file that
@@ -72,7 +70,8 @@ const (
 	Failed State = "Failed"
 	// Aborted means that the run cannot continue. Another run starts with the first object.
 	Aborted State = "Aborted"
-	// Interrupted means that the run has not ended. The next run continues it.
+	// Interrupted means that the run has not ended. The next run begins with the first object, and has
+	// less to write.
 	Interrupted State = "Interrupted"
 	// NotStarted means that the run could not start.
 	NotStarted State = "NotStarted"
@@ -135,7 +134,7 @@ func (m *Migrator) migrate(ctx context.Context, target *Target, shared *limits) 
 
 // run does the run, or the rest of it, and prunes.
 func (m *Migrator) run(ctx context.Context, target *Target, record record, shared *limits, result *Result) {
-	run, err := begin(ctx, record, target, m.Restart)
+	run, err := begin(ctx, record)
 	if err != nil {
 		result.Message = reasonOf(ctx, err).Error()
 		return
@@ -195,7 +194,7 @@ func (m *Migrator) record(target *Target) record {
 	if m.RecordFile != nil {
 		return m.RecordFile.of(target.Name())
 	}
-	return &configMap{client: m.Core.CoreV1().ConfigMaps(m.RecordNamespace), namespace: m.RecordNamespace,
+	return &configMap{core: m.Core.CoreV1(), namespace: m.RecordNamespace,
 		name: ConfigMapName(target.Name()), holder: thisProcess(), observation: observation}
 }
 
@@ -302,6 +301,9 @@ type observed struct {
 	record
 	observe func(contract.Record)
 }
+
+// Load implements migration.Checkpoints. The engine never sees what is stored.
+func (o *observed) Load(context.Context) (map[string]string, error) { return nil, nil }
 
 // Save implements migration.Checkpoints.
 func (o *observed) Save(ctx context.Context, data map[string]string) error {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,76 +14,35 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// target is a custom resource with a generation.
-func target(generation int64) *Target {
-	return &Target{
-		Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"},
-		CRD: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
-			Name: "crontabs.example.com", UID: "u1", Generation: generation}},
-	}
-}
-
-// recordOf is the data of a run in a state.
-func recordOf(t *testing.T, state contract.State) map[string]string {
+// dataOf is what a file has of a resource.
+func dataOf(t *testing.T, path, resource string) map[string]string {
 	t.Helper()
-	now := metav1.Now()
-	r := contract.Record{Format: contract.RecordFormat, Run: "earlier", CRDUID: "u1", CRDGeneration: 3, State: state, StartTime: &now, Barrier: "7"}
-	if r.Finished() {
-		r.CompletionTime = &now
-	}
-	text, err := json.Marshal(r)
+	text, err := os.ReadFile(path)
 	expect.NoError(t, err)
-	return map[string]string{contract.RecordKey: string(text), "failures-0.json": "[]"}
+	var records map[string]map[string]string
+	expect.NoError(t, json.Unmarshal(text, &records))
+	return records[resource]
 }
 
+// A run begins with an empty record, whatever another one has left.
 func TestBegin(t *testing.T) {
-	for name, tt := range map[string]struct {
-		data      map[string]string
-		target    *Target
-		restart   bool
-		continues bool
-		err       string
-	}{
-		"nothing yet":           {target: target(3)},
-		"an unfinished run":     {data: recordOf(t, contract.StateRunning), target: target(3), continues: true},
-		"another generation":    {data: recordOf(t, contract.StateRunning), target: target(4)},
-		"another definition":    {data: recordOf(t, contract.StateRunning), target: &Target{CRD: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{UID: "u2", Generation: 3}}}},
-		"a restart":             {data: recordOf(t, contract.StateRunning), target: target(3), restart: true},
-		"a complete run":        {data: recordOf(t, contract.StateCompleted), target: target(3)},
-		"an unreadable record":  {data: map[string]string{contract.RecordKey: "{"}, target: target(3), err: "--restart"},
-		"the same, and restart": {data: map[string]string{contract.RecordKey: "{"}, target: target(3), restart: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			file, err := OpenFile(t.Context(), filepath.Join(t.TempDir(), "record"))
-			expect.NoError(t, err)
-			store := file.of("crontabs.example.com")
-			if tt.data != nil {
-				expect.NoError(t, store.Save(t.Context(), tt.data))
-			}
-			run, err := begin(t.Context(), store, tt.target, tt.restart)
-			if tt.err != "" {
-				expect.Contains(t, "error", fmt.Sprint(err), tt.err)
-				return
-			}
-			expect.NoError(t, err)
-			expect.Equal(t, "it continues", tt.continues, run == "earlier")
-			data, err := store.Load(t.Context())
-			expect.NoError(t, err)
-			want := 0
-			if tt.continues {
-				want = len(tt.data)
-			}
-			expect.Equal(t, "data", want, len(data))
-		})
+	path := filepath.Join(t.TempDir(), "record")
+	file, err := OpenFile(t.Context(), path)
+	expect.NoError(t, err)
+	runs := map[string]bool{}
+	for range 2 {
+		record := file.of("crontabs.example.com")
+		run, err := begin(t.Context(), record)
+		expect.NoError(t, err)
+		expect.Equal(t, "data", 0, len(dataOf(t, path, "crontabs.example.com")))
+		expect.NoError(t, record.Save(t.Context(), map[string]string{contract.RecordKey: "{}"}))
+		runs[run] = true
 	}
+	expect.Equal(t, "runs", 2, len(runs))
 }
 
 func TestFile(t *testing.T) {
@@ -99,9 +57,8 @@ func TestFile(t *testing.T) {
 
 	file, err = OpenFile(t.Context(), path)
 	expect.NoError(t, err)
-	data, err := file.of("a").Load(t.Context())
-	expect.NoError(t, err)
-	expect.Equal(t, "data", map[string]string{"x": "3", "y": "2"}, data)
+	expect.NoError(t, file.of("b").Save(t.Context(), map[string]string{"x": "5"}))
+	expect.Equal(t, "data", map[string]string{"x": "3", "y": "2"}, dataOf(t, path, "a"))
 
 	// Another process that takes the file over.
 	expect.NoError(t, os.WriteFile(file.lock(), []byte("another"), 0o600))

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
@@ -42,12 +43,13 @@ func (a *auditor) definitions(ctx context.Context, visit func(*apiextensionsv1.C
 
 func (a *auditor) allDefinitions(ctx context.Context, visit func(*apiextensionsv1.CustomResourceDefinition)) error {
 	request := func() *rest.Request {
-		return a.client.Get().AbsPath(definitionsPath).Param("limit", fmt.Sprint(a.AtOnce))
+		return a.client.Get().AbsPath(definitionsPath)
 	}
 	token, done := "", 0
+	var size pages.Size
 	for {
 		list := apiextensionsv1.CustomResourceDefinitionList{}
-		if err := verify.SendPage(ctx, request, token, &list); err != nil {
+		if err := verify.SendPage(ctx, &size, int64(a.AtOnce), request, token, &list); err != nil {
 			return fmt.Errorf("list CustomResourceDefinitions: %w", err)
 		}
 		done += len(list.Items)

@@ -6,7 +6,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
@@ -49,18 +49,15 @@ func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	if storage := crds.StorageVersion(o.CRD); crds.Serves(o.CRD, storage) {
 		version = storage
 	}
-	objects, err := a.list(ctx, o.CRD, version)
+	first, err := a.list(ctx, o, version)
 	if err != nil {
 		a.readFailed(o, version, "a list of "+o.CRD.Spec.Names.Plural, err)
 		return
 	}
 	o.Reads = []audit.Read{}
-	for i := range objects {
-		o.Objects = append(o.Objects, observed(o.CRD, &objects[i]))
-	}
-	if len(objects) > 0 {
+	if first != nil {
 		for _, version := range served {
-			a.read(ctx, o, version, &objects[0])
+			a.read(ctx, o, version, first)
 		}
 	}
 }
@@ -71,16 +68,37 @@ func unchanged(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(crd.Spec.Versions) == 1 && crd.Generation == 1 && clientConfig(crd) == nil
 }
 
-func (a *auditor) list(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string) ([]metav1.PartialObjectMetadata, error) {
-	limit := 1
-	if crd.Generation > 1 && crds.StoredOnlyIn(crd, crds.StorageVersion(crd)) {
-		limit = manyObjects
+// list observes some objects, and returns the first of them, or nil.
+func (a *auditor) list(ctx context.Context, o *audit.Observed, version string) (first *metav1.PartialObjectMetadata, err error) {
+	most := 1
+	if o.CRD.Generation > 1 && crds.StoredOnlyIn(o.CRD, crds.StorageVersion(o.CRD)) {
+		most = manyObjects
 	}
-	list := metav1.PartialObjectMetadataList{}
-	resource := crds.Resource(crd, version)
-	err := a.sendOnce(ctx, a.client.Get().AbsPath("/apis", resource.Group, version, resource.Resource).
-		SetHeader("Accept", listAsMetadata).Param("limit", fmt.Sprint(limit)), &list)
-	return list.Items, err
+	resource := crds.Resource(o.CRD, version)
+	request := func() *rest.Request {
+		return a.client.Get().AbsPath("/apis", resource.Group, version, resource.Resource).SetHeader("Accept", listAsMetadata).MaxRetries(0)
+	}
+	var size pages.Size
+	var all []audit.Object
+	for token := ""; ; {
+		list := metav1.PartialObjectMetadataList{}
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		err := verify.SendPage(ctx, &size, int64(most-len(all)), request, token, &list)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			all = append(all, observed(o.CRD, &list.Items[i]))
+			if first == nil {
+				first = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: list.Items[i].Namespace, Name: list.Items[i].Name}}
+			}
+		}
+		if token = list.Continue; token == "" || len(all) >= most {
+			o.Objects = all
+			return first, nil
+		}
+	}
 }
 
 func (a *auditor) read(ctx context.Context, o *audit.Observed, version string, object *metav1.PartialObjectMetadata) {
@@ -143,7 +161,10 @@ func observed(crd *apiextensionsv1.CustomResourceDefinition, object *metav1.Part
 		if !slices.Contains(found.Versions, version.Version) {
 			found.Versions = append(found.Versions, version.Version)
 		}
-		found.Writers = append(found.Writers, audit.Writer{Version: version.Version, Manager: crds.FieldManager(entry.Manager, entry.Operation, entry.Subresource)})
+		writer := audit.Writer{Version: version.Version, Manager: crds.FieldManager(entry.Manager, entry.Operation, entry.Subresource)}
+		if !slices.Contains(found.Writers, writer) {
+			found.Writers = append(found.Writers, writer)
+		}
 	}
 	return found
 }

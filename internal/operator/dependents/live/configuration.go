@@ -15,9 +15,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/dependents"
 )
 
-// wholeObjects is how many objects' metadata take as much memory as one whole object.
-const wholeObjects = 10
-
 var admissionResources = []string{
 	"validatingwebhookconfigurations", "mutatingwebhookconfigurations",
 	"validatingadmissionpolicies", "mutatingadmissionpolicies",
@@ -47,7 +44,7 @@ type findIn func(*unstructured.Unstructured) ([]dependents.Dependent, error)
 
 func (s *search) readConfiguration(ctx context.Context, resource resource, find findIn) {
 	what := resource.GroupResource().String() + ", their fields"
-	err := pages(max(1, s.PageSize/wholeObjects), func(options metav1.ListOptions) (*metav1.ListMeta, error) {
+	err := eachPage(ctx, s.PageSize, func(ctx context.Context, options metav1.ListOptions) (*metav1.ListMeta, error) {
 		s.Progress(what, s.report.Cost.Objects)
 		page, err := s.dynamic.Resource(resource.GroupVersionResource).List(ctx, options)
 		if err != nil {

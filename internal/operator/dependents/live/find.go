@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/dependents"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
 const (
@@ -50,7 +51,7 @@ type Options struct {
 	Repair, DryRun bool
 	// QPS limits the requests per second, after a burst of five seconds.
 	QPS float32
-	// PageSize is the number of objects' metadata in memory.
+	// PageSize is the most objects in memory.
 	PageSize int64
 	// Most is the number of dependents, and of repairs, that the report names.
 	Most int
@@ -107,6 +108,7 @@ func (s *search) connect(config *rest.Config) error {
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.Timeout = requestTimeout
 	config.Wrap(s.count)
+	pages.Bound(config)
 	var errs [3]error
 	s.metadata, errs[0] = metadata.NewForConfig(config)
 	s.dynamic, errs[1] = dynamic.NewForConfig(config)

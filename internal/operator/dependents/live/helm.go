@@ -59,7 +59,7 @@ func (s *search) helm(ctx context.Context) error {
 // releases reads only the labels of records, by which Helm finds them.
 func (s *search) releases(ctx context.Context, resource schema.GroupVersionResource) (map[string]*recorded, error) {
 	found := map[string]*recorded{}
-	err := pages(s.PageSize, func(options metav1.ListOptions) (*metav1.ListMeta, error) {
+	err := eachPage(ctx, s.PageSize, func(ctx context.Context, options metav1.ListOptions) (*metav1.ListMeta, error) {
 		s.Progress("release records of Helm", s.report.Cost.Objects)
 		options.LabelSelector = "owner=helm"
 		page, err := s.metadata.Resource(resource).List(ctx, options)

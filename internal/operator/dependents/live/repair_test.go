@@ -4,6 +4,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -145,7 +146,7 @@ func TestExpiredToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tokens []string
-			err := pages(7, func(options metav1.ListOptions) (*metav1.ListMeta, error) {
+			err := eachPage(t.Context(), 7, func(_ context.Context, options metav1.ListOptions) (*metav1.ListMeta, error) {
 				tokens = append(tokens, options.Continue)
 				next := map[string]string{"": "a"}[options.Continue]
 				return &metav1.ListMeta{Continue: next}, test.answers[options.Continue]

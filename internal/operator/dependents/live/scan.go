@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/dependents"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
@@ -65,9 +67,9 @@ func (s *search) scan(ctx context.Context, resources []resource) error {
 		what := resource.GroupResource().String()
 		objects := s.metadata.Resource(resource.GroupVersionResource)
 		var stop error
-		err := pages(s.PageSize, func(options metav1.ListOptions) (*metav1.ListMeta, error) {
+		err := eachPage(ctx, s.PageSize, func(bounded context.Context, options metav1.ListOptions) (*metav1.ListMeta, error) {
 			s.Progress(what, s.report.Cost.Objects)
-			page, err := objects.List(ctx, options)
+			page, err := objects.List(bounded, options)
 			if err != nil {
 				return nil, err
 			}
@@ -82,7 +84,7 @@ func (s *search) scan(ctx context.Context, resources []resource) error {
 		if stop != nil {
 			return stop
 		}
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) { // a kind that is gone meanwhile has no objects
 			s.notChecked(what, err)
 		}
 	}
@@ -118,12 +120,18 @@ func (s *search) add(found []dependents.Dependent) {
 	s.report.More += len(found) - room
 }
 
-// pages lists page by page. It replaces an expired token: the pages are then of different points
+// eachPage lists page by page. It replaces an expired token: the pages are then of different points
 // in time.
-func pages(size int64, list func(metav1.ListOptions) (*metav1.ListMeta, error)) error {
-	options := metav1.ListOptions{Limit: size}
+func eachPage(ctx context.Context, most int64, list func(context.Context, metav1.ListOptions) (*metav1.ListMeta, error)) error {
+	var options metav1.ListOptions
+	var size pages.Size
 	for {
-		page, err := list(options)
+		var page *metav1.ListMeta
+		err := size.Read(ctx, most, func(ctx context.Context, limit int64) (err error) {
+			options.Limit = limit
+			page, err = list(ctx, options)
+			return err
+		})
 		if renewed := verify.RenewedToken(err); renewed != "" && renewed != options.Continue {
 			options.Continue = renewed
 			continue

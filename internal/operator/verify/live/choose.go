@@ -46,6 +46,16 @@ func Choose(heads []Head, group string, stored []string, fallback string, limit 
 	return chosen
 }
 
+// Brief returns the head with what Choose reads of it, which is little: managedFields may have thousands of
+// entries.
+func (h Head) Brief(group string, stored []string) Head {
+	brief := Head{Namespace: h.Namespace, Name: h.Name, Created: h.Created}
+	for _, version := range versionsOf(h, group, stored, "") {
+		brief.Writes = append(brief.Writes, Write{APIVersion: group + "/" + version})
+	}
+	return brief
+}
+
 func take(set []Choice, oldest bool) (next Choice, rest []Choice) {
 	if oldest {
 		return set[0], set[1:]

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
 // userAgent names the reader in audit logs.
@@ -41,6 +42,7 @@ func Client(config *rest.Config, userAgent string) (rest.Interface, error) {
 	config.AcceptContentTypes = "application/json"
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.QPS = -1
+	pages.Bound(config)
 	// The API server would repeat its warning about a deprecated version with every page.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	client, err := rest.UnversionedRESTClientFor(config)
@@ -89,15 +91,17 @@ func Send(ctx context.Context, request *rest.Request, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// SendPage sends a request for one page of a list, with a continue token if it is not
-// empty. It replaces an expired token: the pages are then of different points in time.
-func SendPage(ctx context.Context, request func() *rest.Request, token string, into any) error {
+// SendPage sends a request for one page of a list, of at most a number of objects, with a continue token
+// if it is not empty. It replaces an expired token: the pages are then of different points in time.
+func SendPage(ctx context.Context, size *pages.Size, most int64, request func() *rest.Request, token string, into any) error {
 	for {
-		page := request()
-		if token != "" {
-			page = page.Param("continue", token)
-		}
-		err := Send(ctx, page, into)
+		err := size.Read(ctx, most, func(ctx context.Context, limit int64) error {
+			page := request().Param("limit", fmt.Sprint(limit))
+			if token != "" {
+				page = page.Param("continue", token)
+			}
+			return Send(ctx, page, into)
+		})
 		renewed := RenewedToken(err)
 		if renewed == "" || renewed == token {
 			return err

@@ -6,7 +6,6 @@ package live
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
-// headsPerPage limits how much metadata is in memory.
-const headsPerPage = 200
+// headsPerPage is the most objects in one page.
+const headsPerPage = 500
 
 // metadataOnly asks the API server for a list of metadata only.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -28,6 +28,8 @@ type Head struct {
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	Created   metav1.Time `json:"creationTimestamp"`
+	// ResourceVersion is that of the latest write, recorded or not.
+	ResourceVersion string `json:"resourceVersion"`
 	// Writes are the entries of managedFields: the latest write of each manager.
 	Writes []Write `json:"managedFields"`
 	// Annotations may have 256 KiB: do not store all of them.
@@ -65,6 +67,7 @@ func (h Head) Between(since, until time.Time, is func(Write) bool) bool {
 // page by page, and calls visit for each until that returns false.
 func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResource, visit func(Head) bool) error {
 	token := ""
+	var size pages.Size
 	for {
 		list := struct {
 			Metadata metav1.ListMeta `json:"metadata"`
@@ -74,9 +77,9 @@ func (c *Cluster) Heads(ctx context.Context, resource schema.GroupVersionResourc
 		}{}
 		request := func() *rest.Request {
 			return c.client.Get().AbsPath("/apis", resource.Group, resource.Version, resource.Resource).
-				SetHeader("Accept", metadataOnly).Param("limit", fmt.Sprint(headsPerPage))
+				SetHeader("Accept", metadataOnly)
 		}
-		if err := SendPage(ctx, request, token, &list); err != nil {
+		if err := SendPage(ctx, &size, headsPerPage, request, token, &list); err != nil {
 			return err
 		}
 		for _, item := range list.Items {

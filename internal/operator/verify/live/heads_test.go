@@ -21,9 +21,9 @@ func TestHeads(t *testing.T) {
 		return `{"metadata":{"name":"` + name + `","namespace":"n","creationTimestamp":"2026-01-01T00:00:00Z","managedFields":[{"apiVersion":"example.com/v1","time":"2026-01-02T00:00:00Z","fieldsV1":{"f:a":{}}}]}}`
 	}
 	cluster, _ := server(t, map[string]string{
-		at + "limit=200":            `200 {"metadata":{"continue":"x"},"items":[` + item("a") + `]}`,
-		at + "continue=x&limit=200": expired + `,"metadata":{"continue":"y"}}`,
-		at + "continue=y&limit=200": `200 {"metadata":{},"items":[` + item("b") + `,` + item("c") + `]}`,
+		at + "limit=10":            `200 {"metadata":{"continue":"x"},"items":[` + item("a") + `]}`,
+		at + "continue=x&limit=40": expired + `,"metadata":{"continue":"y"}}`,
+		at + "continue=y&limit=40": `200 {"metadata":{},"items":[` + item("b") + `,` + item("c") + `]}`,
 	})
 	var got []string
 	err := cluster.Heads(t.Context(), cronTabs, func(head Head) bool {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 )
 
 // Query selects the objects to read.
@@ -27,7 +28,7 @@ type Query struct {
 	Selector string
 	// Sample is the maximum number of objects to read, 0 for all.
 	Sample int64
-	// PageSize is the number of objects that are in memory at once.
+	// PageSize is the most objects that are in memory at once.
 	PageSize int64
 }
 
@@ -63,12 +64,13 @@ type page struct {
 func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.Object), progress func(done, remaining int64)) error {
 	var done int64
 	next := ""
+	var size pages.Size
 	for {
 		limit := query.PageSize
 		if query.Sample > 0 {
 			limit = min(limit, query.Sample-done)
 		}
-		list, err := c.list(ctx, query, limit, next)
+		list, err := c.list(ctx, query, &size, limit, next)
 		if err != nil {
 			return err
 		}
@@ -91,10 +93,10 @@ func (c *Cluster) Objects(ctx context.Context, query Query, visit func(manifest.
 }
 
 // list reads one page.
-func (c *Cluster) list(ctx context.Context, query Query, limit int64, token string) (*page, error) {
+func (c *Cluster) list(ctx context.Context, query Query, size *pages.Size, limit int64, token string) (*page, error) {
 	list := &page{}
-	err := SendPage(ctx, func() *rest.Request {
-		request := c.client.Get().AbsPath(pathOf(query.Resource, query.Namespace)).Param("limit", fmt.Sprint(limit))
+	err := SendPage(ctx, size, limit, func() *rest.Request {
+		request := c.client.Get().AbsPath(pathOf(query.Resource, query.Namespace))
 		if query.Selector != "" {
 			request = request.Param("labelSelector", query.Selector)
 		}
