@@ -274,7 +274,7 @@ crossplane: bin/localcluster ## Test policies for kinds that Crossplane's core g
 	@$(COMPILE) -C internal/test/crossplane -o ../../../bin/crossplane github.com/crossplane/crossplane/v2/cmd/crossplane
 	@CROSSPLANE=$$PWD/bin/crossplane CROSSPLANE_CRDS=$$(go list -C internal/test/crossplane -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)/cluster/crds \
 		KUBEBUILDER_ASSETS=$$(bin/localcluster assets) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
-		go test -count=1 $(LIMIT) -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/activation
+		go test -count=1 $(LIMIT) -tags=integration,crossplane -run=TestCrossplane $(TESTFLAGS) ./internal/test/manager
 
 .PHONY: velero
 velero: bin/localcluster bin/tools/golangci-lint ## Back up, convert and restore objects with Velero's own code, on real kube-apiservers; downloads Velero

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -57,7 +58,7 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 
 func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.ConversionPolicy, s step.Step) error {
 	switch s.(type) {
-	case step.Create, step.SwitchCRD, step.RestoreCRD, step.PruneStoredVersions, step.EditVersions:
+	case step.Create, step.SwitchCRD, step.RestoreCRD, step.AddStorageVersion, step.PruneStoredVersions, step.EditVersions:
 		if err := r.checkUnchanged(ctx, policy); err != nil {
 			return err
 		}
@@ -82,6 +83,8 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return r.switchCRD(ctx, s)
 	case step.RestoreCRD:
 		return r.restoreCRD(ctx, s)
+	case step.AddStorageVersion:
+		return r.addStorageVersion(ctx, s)
 	case step.PruneStoredVersions:
 		return r.pruneStoredVersions(ctx, s)
 	case step.EditVersions:
@@ -148,6 +151,8 @@ func describe(s step.Step) string {
 		return "restore the conversion of CustomResourceDefinition " + s.Pin.Name
 	case step.EditVersions:
 		return "change spec.versions of CustomResourceDefinition " + s.Pin.Name
+	case step.AddStorageVersion:
+		return "have the storage version added to status.storedVersions of CustomResourceDefinition " + s.Pin.Name
 	case step.PruneStoredVersions:
 		return "prune status.storedVersions of CustomResourceDefinition " + s.Pin.Name
 	}
@@ -173,25 +178,38 @@ func (r *ConversionPolicyReconciler) setFinalizer(
 	return client.IgnoreNotFound(r.Client.Patch(ctx, object, patch))
 }
 
-// applyObject applies an object, and writes nothing if the cached object has the wanted state.
+// applyObject applies an object, and writes nothing if the cached object has the wanted state. Applying
+// takes fields over from other writers, so it needs an object of the operator, or none. With the uid, the
+// API server refuses the write if another object has the name by then.
 func (r *ConversionPolicyReconciler) applyObject(ctx context.Context, object runtime.ApplyConfiguration) error {
 	wanted, err := toUnstructured(object)
 	if err != nil {
 		return err
 	}
-	if applied, err := r.isApplied(ctx, wanted); applied || err != nil {
+	applied, uid, err := r.isApplied(ctx, wanted)
+	if applied || err != nil {
 		return err
 	}
+	if uid == "" { // the cache has only objects of the operator
+		found, err := r.existing(ctx, wanted)
+		if err == nil && found != nil {
+			uid, err = found.UID, checkOwner(found, wanted)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	wanted.SetUID(uid)
 	ctrl.LoggerFrom(ctx).V(1).Info("Applying", "kind", wanted.GetKind(), "name", wanted.GetName())
 	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), fieldOwner, client.ForceOwnership)
 }
 
-// isApplied reports whether the cached object has the wanted state. It adds the content hash to
-// wanted.
-func (r *ConversionPolicyReconciler) isApplied(ctx context.Context, wanted *unstructured.Unstructured) (bool, error) {
+// isApplied reports whether the cached object has the wanted state, and its uid, which is empty if there
+// is none. It adds the content hash to wanted.
+func (r *ConversionPolicyReconciler) isApplied(ctx context.Context, wanted *unstructured.Unstructured) (bool, types.UID, error) {
 	hash, err := contentHash(wanted)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	annotations := wanted.GetAnnotations()
 	annotations[contentAnnotation] = hash
@@ -199,9 +217,35 @@ func (r *ConversionPolicyReconciler) isApplied(ctx context.Context, wanted *unst
 
 	current, err := r.cached(ctx, wanted.GroupVersionKind(), client.ObjectKeyFromObject(wanted))
 	if current == nil || err != nil {
-		return false, err
+		return false, "", err
 	}
-	return contains(current, wanted.Object), nil
+	return contains(current, wanted.Object), (&unstructured.Unstructured{Object: current}).GetUID(), nil
+}
+
+// existing reads the metadata of the object of this kind and name from the API server; nil if there is
+// none. The manager may list all kinds that it writes, and get few of them.
+func (r *ConversionPolicyReconciler) existing(ctx context.Context, object client.Object) (*metav1.PartialObjectMetadata, error) {
+	kind, err := r.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return nil, err
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err = r.Live.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: object.GetName()})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
+}
+
+// checkOwner returns an error if an object does not have the labels of the operator that wanted has.
+func checkOwner(existing, wanted client.Object) error {
+	labels, instance := existing.GetLabels(), wanted.GetLabels()[names.InstanceLabel]
+	if labels[names.ManagedByLabel] != names.ManagedBy || labels[names.InstanceLabel] != instance {
+		return fmt.Errorf("%s %s exists without the labels %s=%s and %s=%s: delete it, or give it the labels",
+			wanted.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(wanted), names.ManagedByLabel, names.ManagedBy, names.InstanceLabel, instance)
+	}
+	return nil
 }
 
 // cached returns the content of an object in the cache, or nil if it does not exist.
@@ -237,26 +281,25 @@ func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object ru
 // cache holds only objects with the operator's labels, so an object of this name without them
 // would seem to be missing for ever: that is an error.
 func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object client.Object) error {
-	key, kind := client.ObjectKeyFromObject(object), fmt.Sprintf("%T", object)
-	wanted := object.GetLabels()[names.InstanceLabel]
-	err := r.Client.Create(ctx, object, fieldOwner)
+	kind, err := r.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	wanted := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
+	wanted.GetObjectKind().SetGroupVersionKind(kind)
+	err = r.Client.Create(ctx, object, fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	existing := object.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
-	if err := r.Live.Get(ctx, key, existing); err != nil {
-		return client.IgnoreNotFound(err)
+	found, err := r.existing(ctx, wanted)
+	if err != nil || found == nil {
+		return err
 	}
-	labels := existing.GetLabels()
-	if labels[names.ManagedByLabel] != names.ManagedBy || labels[names.InstanceLabel] != wanted {
-		return fmt.Errorf("%s %s exists without the labels %s=%s and %s=%s: delete it, or give it the labels",
-			kind, key, names.ManagedByLabel, names.ManagedBy, names.InstanceLabel, wanted)
-	}
-	return nil
+	return checkOwner(found, wanted)
 }
 
 func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, s step.SuspendRun) error {
-	patch := fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, s.Suspend)
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"suspend":%t}}`, s.UID, s.Suspend)
 	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(s.Name), client.RawPatch(mergePatch, patch), fieldOwner))
 }
 

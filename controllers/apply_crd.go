@@ -58,6 +58,17 @@ func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.Rest
 	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
 }
 
+// addStorageVersion writes the CustomResourceDefinition without a change. In each such write, the API
+// server adds the storage version to status.storedVersions. In the status, it accepts a list without it.
+func (r *ConversionPolicyReconciler) addStorageVersion(ctx context.Context, s step.AddStorageVersion) error {
+	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion))
+	if err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("Writing the CustomResourceDefinition, so that status.storedVersions gets the storage version")
+	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+}
+
 // pruneStoredVersions sets status.storedVersions to the storage version alone. A change of the
 // storage version appends to storedVersions in the same write, so the resourceVersion prevents the
 // race.

@@ -74,21 +74,35 @@ func (r *ConversionPolicyReconciler) deleteRights(ctx context.Context, s step.De
 	return r.deleteAll(ctx, objects...)
 }
 
-// deleteAll deletes objects. It deletes Jobs in the foreground, so that a Job exists until its
-// pods are gone.
+// deleteAll deletes those of the objects that are the operator's.
 func (r *ConversionPolicyReconciler) deleteAll(ctx context.Context, objects ...client.Object) error {
 	var failed []error
 	for _, object := range objects {
-		options := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationBackground)}
-		if _, job := object.(*batchv1.Job); job {
-			options = []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground)}
-		}
-		if uid := object.GetUID(); uid != "" {
-			options = append(options, client.Preconditions{UID: &uid})
-		}
-		failed = append(failed, client.IgnoreNotFound(r.Client.Delete(ctx, object, options...)))
+		failed = append(failed, r.deleteOne(ctx, object))
 	}
 	return errors.Join(failed...)
+}
+
+// deleteOne deletes an object by its uid, which it reads if the caller has not. A ConfigMap must also be
+// as it was read: another policy may have stored a ruleset there, or a migration its record. A Job is
+// deleted in the foreground, so that it exists until its pods are gone.
+func (r *ConversionPolicyReconciler) deleteOne(ctx context.Context, object client.Object) error {
+	if object.GetUID() == "" {
+		found, err := r.existing(ctx, object)
+		if err != nil || found == nil || found.Labels[names.ManagedByLabel] != names.ManagedBy {
+			return err
+		}
+		object.SetUID(found.UID)
+		object.SetResourceVersion(found.ResourceVersion)
+	}
+	precondition, propagation := client.Preconditions{UID: new(object.GetUID())}, metav1.DeletePropagationBackground
+	switch object.(type) {
+	case *corev1.ConfigMap:
+		precondition.ResourceVersion = new(object.GetResourceVersion())
+	case *batchv1.Job:
+		propagation = metav1.DeletePropagationForeground
+	}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, object, precondition, client.PropagationPolicy(propagation)))
 }
 
 // deleteChildren deletes everything with the policy's instance label. It lists live, because the

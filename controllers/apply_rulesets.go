@@ -47,8 +47,11 @@ func (r *ConversionPolicyReconciler) patchShard(ctx context.Context, fleet, name
 	if err != nil {
 		return err
 	}
-	shard := &corev1.ConfigMap{ObjectMeta: r.named(name)}
-	err = r.Client.Patch(ctx, shard, client.RawPatch(mergePatch, patch), fieldOwner)
+	shard := &corev1.ConfigMap{}
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, shard) // the cache has only objects of the operator
+	if err == nil {
+		err = r.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: r.named(name)}, client.RawPatch(mergePatch, patch), fieldOwner)
+	}
 	if !apierrors.IsNotFound(err) || !create {
 		return client.IgnoreNotFound(err)
 	}

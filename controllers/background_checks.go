@@ -21,18 +21,10 @@ import (
 // (request_metrics.go), and what else names a version (dependents.go). They also remove a version
 // from managedFields of objects (managed_fields.go).
 type BackgroundChecks struct {
-	// TakeSamples, ProbeAPIServer, CountWrites, ReadRequests and FindDependents run one check.
-	TakeSamples    func(context.Context, step.TakeSamples) observed.BackgroundCheck
-	ProbeAPIServer func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck
-	CountWrites    func(context.Context, step.CountWrites) observed.BackgroundCheck
-	ReadRequests   func(context.Context, step.ReadRequests) observed.BackgroundCheck
-	FindDependents func(context.Context, step.FindDependents) observed.BackgroundCheck
-	// ClearManagedFields changes objects, as the user of the step.
-	ClearManagedFields func(context.Context, step.ClearManagedFields) observed.BackgroundCheck
-	// Tidy undoes what a manager left that died during an API server probe; may be nil.
-	Tidy func(context.Context) error
-	// Now returns the current time.
-	Now func() time.Time
+	reader  *reader
+	prober  *apiServerProber
+	metrics *requestMetricsReader
+	now     func() time.Time
 
 	background                                                           *background
 	samples, apiServer, writes, requests, searches, cleanings, resamples *checks
@@ -41,13 +33,9 @@ type BackgroundChecks struct {
 // NewBackgroundChecks returns checks that read and write objects as the user of each step, and
 // that use writer and direct to let API servers call converters.
 func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *BackgroundChecks {
-	read := newReader(config)
-	prober := &apiServerProber{client: writer, live: direct, slot: make(slots, 1)}
-	metrics := newRequestMetricsReader(config, now)
 	return &BackgroundChecks{
-		TakeSamples: read.takeSamples, ProbeAPIServer: prober.probe, CountWrites: read.countWrites,
-		ReadRequests: metrics.requests, FindDependents: read.findDependents, ClearManagedFields: read.cleanManagedFields,
-		Tidy: prober.tidy, Now: now,
+		reader: newReader(config), prober: &apiServerProber{client: writer, live: direct, slot: make(slots, 1)},
+		metrics: newRequestMetricsReader(config, now), now: now,
 	}
 }
 
@@ -55,7 +43,7 @@ func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct clien
 func (c *BackgroundChecks) start(b *background) {
 	c.background = b
 	for _, kind := range []**checks{&c.samples, &c.apiServer, &c.writes, &c.requests, &c.searches, &c.cleanings, &c.resamples} {
-		*kind = newChecks(b, c.Now)
+		*kind = newChecks(b, c.now)
 	}
 }
 
@@ -75,17 +63,17 @@ func (c *BackgroundChecks) do(policy string, s step.Step) {
 		if s.Again {
 			samples = c.resamples
 		}
-		samples.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.TakeSamples(ctx, s) })
+		samples.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.reader.takeSamples(ctx, s) })
 	case step.ProbeAPIServer:
-		c.apiServer.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ProbeAPIServer(ctx, s) })
+		c.apiServer.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.prober.probe(ctx, s) })
 	case step.CountWrites:
-		c.writes.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.CountWrites(ctx, s) })
+		c.writes.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.reader.countWrites(ctx, s) })
 	case step.ReadRequests:
-		c.requests.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ReadRequests(ctx, s) })
+		c.requests.start(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.metrics.requests(ctx, s) })
 	case step.FindDependents:
-		c.searches.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.FindDependents(ctx, s) })
+		c.searches.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.reader.findDependents(ctx, s) })
 	case step.ClearManagedFields:
-		c.cleanings.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.ClearManagedFields(ctx, s) })
+		c.cleanings.restart(policy, s.Subject, func(ctx context.Context) observed.BackgroundCheck { return c.reader.cleanManagedFields(ctx, s) })
 	}
 }
 

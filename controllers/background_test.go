@@ -138,9 +138,7 @@ func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	t.Cleanup(stop)
 	b := newBackground(ctx)
 	c := NewBackgroundChecks(&rest.Config{Host: server.URL}, nil, nil, time.Now)
-	c.ProbeAPIServer = func(context.Context, step.ProbeAPIServer) observed.BackgroundCheck {
-		return observed.BackgroundCheck{Message: "answered"}
-	}
+	c.prober.recordReached("reached")
 	c.start(b)
 
 	for policy := range strings.SplitSeq("abcdefghijklmnopqrst", "") {
@@ -155,7 +153,7 @@ func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	c.do(policy, step.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute})
 	c.do(policy, step.TakeSamples{Subject: "s", CRD: fresh, Conversion: conversion, Timeout: time.Minute, Again: true})
 	c.do(policy, step.CountWrites{Subject: "s", CRD: fresh})
-	c.do(policy, step.ProbeAPIServer{Subject: "s"})
+	c.do(policy, step.ProbeAPIServer{Subject: "s", Service: "reached"})
 	deadline := time.After(time.Minute)
 	for range 4 {
 		select {

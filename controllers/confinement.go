@@ -14,16 +14,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
-// confinementInterval is the time between two checks. No event reports a change that the manager
-// may watch, and a manager can start before API servers know the admission policies that were
-// applied with it.
-const confinementInterval = time.Minute
+// No event reports a change that the manager may watch, and a manager can start before API servers know
+// the admission policies that were applied with it. Each refusal is in the audit log of API servers.
+const (
+	// unconfinedInterval is the time between two checks while the manager is not known to be confined.
+	unconfinedInterval = time.Minute
+	// confinedInterval is that time while it is.
+	confinedInterval = time.Hour
+)
 
 // Confinement checks whether admission confines the manager, as config/rbac/confinement.yaml does:
 // an OLM bundle cannot install that file. The manager may not read admission policies, so it tests
@@ -42,8 +45,18 @@ func (*Confinement) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (c *Confinement) Start(ctx context.Context) error {
-	wait.UntilWithContext(ctx, c.check, confinementInterval)
-	return nil
+	for {
+		c.check(ctx)
+		pause := unconfinedInterval
+		if last := c.last.Load(); last != nil && *last {
+			pause = confinedInterval
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
 }
 
 // check remembers whether the manager is confined, and logs changes. After an error, such as a

@@ -65,7 +65,7 @@ func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.M
 	r.fleetBackground = newBackground(ctx)
 	f := &fleetReconciler{ConversionPolicyReconciler: r, prober: NewProber(r.Prober.lifetime),
 		states: map[string]map[string]string{}, loaded: map[string]map[string]loaded{}, stored: map[string]map[string]string{}}
-	f.prober.Probe, f.prober.background = r.Prober.Probe, r.fleetBackground
+	f.prober.background = r.fleetBackground
 	r.fleetUsers.wake = func(fleet string) {
 		r.fleetBackground.run(fleet, func(life lifetime) { r.fleetBackground.wake(life, fleet) })
 	}
@@ -171,7 +171,12 @@ func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	}
 	for _, s := range decided.Steps {
 		if err := f.do(ctx, object, s); err != nil && !errors.Is(err, errPostponed) {
-			return resultOf(plan.Plan{}, fmt.Errorf("%s: %w", describe(s), err))
+			err = fmt.Errorf("%s: %w", describe(s), err)
+			if !apierrors.IsConflict(err) {
+				setApplyFailed(&decided.Status.Conditions, object.Generation, err, metav1.NewTime(f.Now()))
+				err = errors.Join(err, f.writeFleetStatus(ctx, object, decided.Status))
+			}
+			return resultOf(plan.Plan{}, err)
 		}
 	}
 	if !decided.Finalizer {
@@ -316,7 +321,7 @@ func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
 		pending = max(pending, f.prober.proofOf(pod, plan.Trust{CABundle: current, Successor: successor}, func(caBundle []byte) probeRequest {
 			to := f.certificateProbe(pod, caBundle)
 			return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
-				_, err := f.prober.Probe(ctx, to)
+				_, err := f.prober.probe(ctx, to)
 				return "", err
 			}}
 		}))

@@ -180,7 +180,7 @@ func (r *ConversionPolicyReconciler) certificateProbe(pod *observed.Pod, caBundl
 func (r *ConversionPolicyReconciler) askPod(ctx context.Context, pod *observed.Pod, certificate *corev1.Secret) podRulesets {
 	bounded, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	result, err := r.Prober.Probe(bounded, r.certificateProbe(pod, certificate.Data[observed.CAKey]))
+	result, err := r.Prober.probe(bounded, r.certificateProbe(pod, certificate.Data[observed.CAKey]))
 	if err != nil {
 		return podRulesets{}
 	}

@@ -204,7 +204,7 @@ func TestOnePodOfManyPolicies(t *testing.T) {
 		p := NewProber(time.Hour)
 		p.background = newBackground(ctx)
 		hashes := []string{"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"}
-		p.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
+		p.probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 			result := probe.Result{RulesetHashes: hashes, RulesetFailures: map[string]string{"cccccccccccccccc": "damaged"}}
 			if !slices.Contains(hashes, target.RulesetHash) {
 				return result, &probe.Error{Reason: probe.ReasonWrongRuleset, Message: "it has others"}

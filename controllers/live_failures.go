@@ -20,7 +20,7 @@ import (
 
 // podReport is what a converter pod reported about conversions, at its latest successful probe.
 type podReport struct {
-	failures  []v1alpha1.ConversionFailure
+	failures  []observed.Failure
 	oversized []v1alpha1.OversizedObject
 }
 
@@ -70,23 +70,27 @@ func (p *Prober) fillReports(state *observed.Cluster) {
 }
 
 // sameFailures reports whether both lists have the same counts. It ignores times.
-func sameFailures(a, b []v1alpha1.ConversionFailure) bool {
-	return slices.EqualFunc(a, b, func(a, b v1alpha1.ConversionFailure) bool {
-		return a.From == b.From && a.To == b.To && a.Cause == b.Cause && a.Count == b.Count
+func sameFailures(a, b []observed.Failure) bool {
+	return slices.EqualFunc(a, b, func(a, b observed.Failure) bool {
+		return a.From == b.From && a.To == b.To && a.Cause == b.Cause && a.Ruleset == b.Ruleset && a.Count == b.Count
 	})
 }
 
-// reportedFailures sums the failures that a pod reports for all its rulesets. Times are converted
-// to this manager's clock.
-func reportedFailures(reported *webhook.Failures, now time.Time) []v1alpha1.ConversionFailure {
-	var sum []v1alpha1.ConversionFailure
+// reportedFailures sums the failures that a pod reports for all its rulesets, except that each ruleset
+// lacks versions by itself. Times are converted to this manager's clock.
+func reportedFailures(reported *webhook.Failures, now time.Time) []observed.Failure {
+	var sum []observed.Failure
 	for _, failure := range reported.Failures {
 		if len(sum) == maxReported || len(failure.From) > maxVersion || len(failure.To) > maxVersion || failure.Count <= 0 {
 			continue
 		}
 		ago := max(reported.Now.Sub(failure.Last), 0)
-		row := v1alpha1.ConversionFailure{From: failure.From, To: failure.To, Cause: v1alpha1.ConversionFailureCause(failure.Cause), Count: failure.Count,
-			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}
+		row := observed.Failure{ConversionFailure: v1alpha1.ConversionFailure{
+			From: failure.From, To: failure.To, Cause: v1alpha1.ConversionFailureCause(failure.Cause), Count: failure.Count,
+			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}}
+		if row.Cause == v1alpha1.CauseUnknownVersion {
+			row.Ruleset, row.Since = failure.Ruleset, now.Add(failure.First.Sub(reported.Now))
+		}
 		if !causeWord.MatchString(string(row.Cause)) {
 			row.Cause = v1alpha1.CauseOther
 		}
@@ -101,9 +105,9 @@ func reportedFailures(reported *webhook.Failures, now time.Time) []v1alpha1.Conv
 	return sum
 }
 
-func addFailure(sum []v1alpha1.ConversionFailure, row v1alpha1.ConversionFailure) []v1alpha1.ConversionFailure {
+func addFailure(sum []observed.Failure, row observed.Failure) []observed.Failure {
 	for i, known := range sum {
-		if known.From != row.From || known.To != row.To || known.Cause != row.Cause {
+		if known.From != row.From || known.To != row.To || known.Cause != row.Cause || known.Ruleset != row.Ruleset {
 			continue
 		}
 		if known.LastTime.After(row.LastTime.Time) {

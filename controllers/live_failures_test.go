@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -32,16 +33,28 @@ func TestReportedFailures(t *testing.T) {
 	failure := func(ruleset string, cause conversion.Cause, count int64, ago time.Duration, object string) webhook.Failure {
 		return webhook.Failure{Ruleset: ruleset, From: "v1", To: "v2", Cause: cause, Count: count, Last: theirs.Add(-ago), Object: object, Message: "no"}
 	}
-	row := func(cause v1alpha1.ConversionFailureCause, count int64, ago time.Duration, object string) v1alpha1.ConversionFailure {
-		return v1alpha1.ConversionFailure{From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}
+	row := func(cause v1alpha1.ConversionFailureCause, count int64, ago time.Duration, object string) observed.Failure {
+		return observed.Failure{ConversionFailure: v1alpha1.ConversionFailure{
+			From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}}
+	}
+	lacks := func(ruleset string) observed.Failure {
+		told := row("UnknownVersion", 1, time.Second, "")
+		told.Ruleset, told.Since = ruleset, now.Add(-time.Minute)
+		return told
+	}
+	lacked := func(ruleset string) webhook.Failure {
+		told := failure(ruleset, "UnknownVersion", 1, time.Second, "")
+		told.First = theirs.Add(-time.Minute)
+		return told
 	}
 	got := reportedFailures(&webhook.Failures{Now: theirs, Failures: []webhook.Failure{
 		failure("a", "Panic", 2, time.Minute, "default/a"),
 		failure("b", "Panic", 3, time.Second, "default/b"),
 		failure("a", "not a word", 1, -time.Minute, strings.Repeat("x", maxObject+1)),
 		failure("a", "InvalidJSON", 0, 0, ""),
+		lacked("a"), lacked("b"),
 	}}, now)
-	want := []v1alpha1.ConversionFailure{row("Panic", 5, time.Second, "default/b"), row("Other", 1, 0, "")}
+	want := []observed.Failure{row("Panic", 5, time.Second, "default/b"), row("Other", 1, 0, ""), lacks("a"), lacks("b")}
 	expect.Equal(t, "rows", want, got)
 	many := &webhook.Failures{Now: theirs, Failures: make([]webhook.Failure, 10*maxReported)}
 	for i := range many.Failures {
@@ -62,7 +75,7 @@ func TestReprobeReadsFailures(t *testing.T) {
 		var count, asked atomic.Int64
 		p := NewProber(5 * time.Minute)
 		p.background = newBackground(t.Context())
-		p.Probe = func(context.Context, probe.Target) (probe.Result, error) {
+		p.probe = func(context.Context, probe.Target) (probe.Result, error) {
 			asked.Add(1)
 			told := &webhook.Failures{Now: time.Now()}
 			if n := count.Load(); n > 0 {
@@ -110,10 +123,10 @@ func TestFailuresToken(t *testing.T) {
 // TestConcurrentResamples: all running checks count against the limit.
 func TestConcurrentResamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &BackgroundChecks{Now: time.Now, TakeSamples: func(ctx context.Context, _ step.TakeSamples) observed.BackgroundCheck {
-			<-ctx.Done()
-			return observed.BackgroundCheck{}
-		}}
+		i := NewBackgroundChecks(&rest.Config{}, nil, nil, time.Now)
+		for range resamplesAtOnce {
+			i.reader.resamples.acquire(t.Context()) // so that none ends
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		i.start(newBackground(ctx))
 		for _, policy := range []string{"a", "b"} {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
@@ -31,7 +32,7 @@ import (
 )
 
 const (
-	// cleanPage is how many objects' metadata are in memory at once.
+	// cleanPage is the most objects in one page.
 	cleanPage = 500
 	// patchesAtOnce bounds concurrent patches.
 	patchesAtOnce = 4
@@ -84,6 +85,7 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 	config := rest.CopyConfig(r.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: s.User}
 	config.QPS = -1
+	pages.Bound(config)
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
@@ -165,11 +167,17 @@ func (c *managedFieldsCleaner) waitForAccess(ctx context.Context) error {
 // state, which is some minutes. Then it continues in a newer state, which misses only objects that were
 // created during the pass: those are missing in the older state, too.
 func (c *managedFieldsCleaner) pass(ctx context.Context) error {
-	options := metav1.ListOptions{Limit: cleanPage}
+	var options metav1.ListOptions
+	var size pages.Size
 	_, storage, _ := strings.Cut(c.storage, "/")
 	c.count.begin(storage)
 	for {
-		page, err := c.objects.List(ctx, options)
+		var page *metav1.PartialObjectMetadataList
+		err := size.Read(ctx, cleanPage, func(ctx context.Context, limit int64) (err error) {
+			options.Limit = limit
+			page, err = c.objects.List(ctx, options)
+			return err
+		})
 		if next := live.RenewedToken(err); next != "" && next != options.Continue {
 			options.Continue = next
 			continue

@@ -172,7 +172,7 @@ func TestCleanLongLists(t *testing.T) {
 	c := &managedFieldsCleaner{definition: steady{}, storage: "example.com/v1", others: []string{"example.com/v1"}}
 	var tokens []string
 	ctx, cancel := context.WithCancel(t.Context())
-	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
+	c.objects = byToken{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
 		if tokens = append(tokens, token); len(tokens) > 10 {
 			cancel()
 			return nil, ctx.Err()
@@ -198,7 +198,7 @@ func TestCleanExpiredLists(t *testing.T) {
 	c := &managedFieldsCleaner{definition: steady{}, storage: "example.com/v1", others: []string{"example.com/v1"}}
 	tries := 0
 	ctx, cancel := context.WithCancel(t.Context())
-	c.objects = pages{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
+	c.objects = byToken{client.Resource(cronTabs), func(token string) (*metav1.PartialObjectMetadataList, error) {
 		if tries++; tries > 100 {
 			cancel()
 			return nil, ctx.Err()
@@ -237,13 +237,13 @@ func (s steady) Get(context.Context, string, metav1.GetOptions, ...string) (*met
 	return &s.PartialObjectMetadata, nil
 }
 
-// pages answers lists by their token.
-type pages struct {
+// byToken answers lists by their token.
+type byToken struct {
 	metadata.ResourceInterface
 	page func(token string) (*metav1.PartialObjectMetadataList, error)
 }
 
-func (p pages) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (p byToken) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	return p.page(options.Continue)
 }
 

@@ -123,7 +123,7 @@ func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 		set(certificateMetric, float64(certificate.NotAfter.Unix()))
 		set(authorityMetric, float64(certificate.CANotAfter.Unix()))
 	}
-	if drift := status.Drift; drift != nil {
+	if drift := status.Drift; drift != nil && drift.Answer != v1alpha1.DriftKept {
 		set(driftMetric, float64(drift.LastTime.Unix()))
 	}
 	if last := status.Migration; last != nil {

@@ -18,12 +18,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
 )
 
 const (
-	// nodesPage is the number of nodes in one answer.
+	// nodesPage is the most nodes in one page.
 	nodesPage = 500
 	// nodesLife is how long what was found about nodes is used.
 	nodesLife = time.Minute
@@ -86,8 +87,12 @@ func (r *ConversionPolicyReconciler) lookForNodes(ctx context.Context, podName, 
 		return found, err
 	}
 	page := &corev1.NodeList{}
+	var size pages.Size
 	for {
-		if err := r.Live.List(ctx, page, client.Limit(nodesPage), client.Continue(page.Continue)); err != nil {
+		err := size.Read(ctx, nodesPage, func(ctx context.Context, limit int64) error {
+			return r.Live.List(ctx, page, client.Limit(limit), client.Continue(page.Continue))
+		})
+		if err != nil {
 			return found, err
 		}
 		for i := range page.Items {

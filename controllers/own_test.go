@@ -125,7 +125,7 @@ func TestProbeOwn(t *testing.T) {
 	asked := 0
 	failing := errors.New("no")
 	p := NewProber(time.Hour)
-	p.Own = func(context.Context, probe.OwnTarget) ([]string, error) {
+	p.own = func(context.Context, probe.OwnTarget) ([]string, error) {
 		if asked++; asked == 1 {
 			return nil, failing
 		}

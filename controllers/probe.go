@@ -34,10 +34,9 @@ const (
 // a ruleset under a certificate is probed again at the end of the lifetime of that proof
 // (reprobe.go).
 type Prober struct {
-	// Probe sends a probe to one pod.
-	Probe func(context.Context, probe.Target) (probe.Result, error)
-	// Own sends a probe to a converter that a user runs.
-	Own func(context.Context, probe.OwnTarget) ([]string, error)
+	// probe sends a probe to one pod, and own to a converter that a user runs.
+	probe func(context.Context, probe.Target) (probe.Result, error)
+	own   func(context.Context, probe.OwnTarget) ([]string, error)
 
 	// lifetime is the time after which a pod with a proof is probed again.
 	lifetime   time.Duration
@@ -104,7 +103,7 @@ type fingerprint [sha256.Size]byte
 
 // NewProber returns a Prober that connects to pods, and renews each proof after its lifetime.
 func NewProber(lifetime time.Duration) *Prober {
-	return &Prober{Probe: probe.Pod, Own: probe.Own, lifetime: lifetime, proven: map[podKey]proven{},
+	return &Prober{probe: probe.Pod, own: probe.Own, lifetime: lifetime, proven: map[podKey]proven{},
 		canaries: map[string][]probe.Canary{}, answers: map[probeKey]*podProbe{}}
 }
 
@@ -237,7 +236,7 @@ func (p *Prober) rulesetRequests(pod observed.Pod, target probe.Target, scope pr
 		to := target
 		to.CABundle = caBundle
 		return probeRequest{probeScope: scope, pod: pod.UID, proof: fingerprintOf(to, scope.leaf), send: func(ctx context.Context) (string, error) {
-			result, err := p.Probe(ctx, to)
+			result, err := p.probe(ctx, to)
 			if result.RulesetHashes != nil {
 				of := scope.policy
 				if pod.Fleet != "" {

@@ -24,7 +24,7 @@ func asking(t *testing.T, lasts time.Duration, answer func(context.Context) (pro
 		ctx, stop := context.WithCancel(t.Context())
 		p := NewProber(time.Hour)
 		p.background = newBackground(ctx)
-		p.Probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) { return answer(ctx) }
+		p.probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) { return answer(ctx) }
 		test(p, func() (*observed.Proof, time.Duration) {
 			began := time.Now()
 			pod := observed.Pod{Name: "pod", UID: "pod"}

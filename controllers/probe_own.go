@@ -92,7 +92,7 @@ func (p *Prober) ownRequests(pod observed.Pod, target probe.OwnTarget, scope pro
 		to := target
 		to.CABundle = caBundle
 		return probeRequest{probeScope: scope, pod: pod.UID, proof: ownFingerprint(to, scope.leaf), send: func(ctx context.Context) (string, error) {
-			warnings, err := p.Own(ctx, to)
+			warnings, err := p.own(ctx, to)
 			return strings.Join(warnings, "; "), err
 		}}
 	}

@@ -76,7 +76,7 @@ func TestVerify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
 			p := NewProber(time.Hour)
-			p.Probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
+			p.probe = func(_ context.Context, target probe.Target) (probe.Result, error) {
 				asked = append(asked, string(target.CABundle))
 				if reason := c.accepts[string(target.CABundle)]; reason != "" {
 					return probe.Result{}, &probe.Error{Reason: reason, Message: "by " + string(target.CABundle)}

@@ -6,6 +6,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ func (r *ConversionPolicyReconciler) report(
 		recorded := slices.ContainsFunc(done, func(s step.Step) bool { _, drift := s.(step.RecordDrift); return drift })
 		if !recorded {
 			if applyErr != nil && !apierrors.IsConflict(applyErr) {
-				setApplyFailed(&status, policy, applyErr, metav1.NewTime(r.Now()))
+				setApplyFailed(&status.Conditions, policy.Generation, applyErr, metav1.NewTime(r.Now()))
 			}
 			if err := r.writeStatus(ctx, policy, status); err != nil {
 				return client.IgnoreNotFound(err)
@@ -101,6 +102,7 @@ func (r *ConversionPolicyReconciler) emit(object client.Object, list []gate.Even
 // driftAction maps the answer to a drift to the reason and the action of its event.
 var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
 	v1alpha1.DriftRepaired:  {v1alpha1.ReasonConversionDrifted, "Repair"},
+	v1alpha1.DriftKept:      {v1alpha1.ReasonConversionKept, "Keep"},
 	v1alpha1.DriftReported:  {v1alpha1.ReasonConversionDrifted, "Report"},
 	v1alpha1.DriftContested: {v1alpha1.ReasonConversionContested, "Stall"},
 }
@@ -116,7 +118,7 @@ func (r *ConversionPolicyReconciler) emitStepEvent(policy *v1alpha1.ConversionPo
 		r.emit(policy, []gate.Event{{Reason: v1alpha1.ReasonPodEvicted, Action: "Evict", Note: s.Note, Warning: true}})
 	case step.RecordDrift:
 		does := driftAction[s.Drift.Answer]
-		r.emit(policy, []gate.Event{{Reason: does.reason, Action: does.action, Note: s.Note, Warning: true, CRD: s.CRD}})
+		r.emit(policy, []gate.Event{{Reason: does.reason, Action: does.action, Note: s.Note, Warning: s.Drift.Answer != v1alpha1.DriftKept, CRD: s.CRD}})
 	case step.EditVersions:
 		r.Recorder.Eventf(definition(s.Pin.Name, s.Pin.UID), policy, corev1.EventTypeNormal, reasonVersionsChanged, "EditVersions",
 			"ConversionPolicy %s: %s", policy.Name, s.Note)
@@ -136,16 +138,26 @@ func definition(name string, uid types.UID) *apiextensionsv1.CustomResourceDefin
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 }
 
-// setApplyFailed sets the conditions for the error of a step.
-func setApplyFailed(status *v1alpha1.ConversionPolicyStatus, policy *v1alpha1.ConversionPolicy, err error, now metav1.Time) {
+// ownAdmission matches a refusal by an admission policy of the operator itself. Another attempt does not
+// help.
+var ownAdmission = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*conversion-operator\.io[^']*'`)
+
+// ownRemedy says what to do about such a refusal.
+const ownRemedy = "; this admission policy is part of the operator: install config/rbac/confinement.yaml and config/guard of the version that runs, " +
+	"and exempt what the operator writes from other admission that changes it"
+
+// setApplyFailed sets the conditions of a policy or a fleet for the error of a step.
+func setApplyFailed(conditions *[]metav1.Condition, generation int64, err error, now metav1.Time) {
+	message, again, stalled := truncate(err.Error()), metav1.ConditionTrue, metav1.ConditionFalse
+	if ownAdmission.MatchString(err.Error()) {
+		message, again, stalled = cut(err.Error(), maxNote-len(ownRemedy))+ownRemedy, stalled, again
+	}
 	for kind, value := range map[string]metav1.ConditionStatus{
-		v1alpha1.ReadyCondition:       metav1.ConditionFalse,
-		v1alpha1.ReconcilingCondition: metav1.ConditionTrue,
-		v1alpha1.StalledCondition:     metav1.ConditionFalse,
+		v1alpha1.ReadyCondition: metav1.ConditionFalse, v1alpha1.ReconcilingCondition: again, v1alpha1.StalledCondition: stalled,
 	} {
-		apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: truncate(err.Error()),
-			ObservedGeneration: policy.Generation, LastTransitionTime: now,
+		apimeta.SetStatusCondition(conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: v1alpha1.ReasonApplyFailed, Message: message,
+			ObservedGeneration: generation, LastTransitionTime: now,
 		})
 	}
 }
@@ -162,11 +174,14 @@ func (r *ConversionPolicyReconciler) emitWarning(policy *v1alpha1.ConversionPoli
 const maxNote = 1024
 
 // truncate cuts a text to the limit of an event.
-func truncate(text string) string {
-	if len(text) <= maxNote {
+func truncate(text string) string { return cut(text, maxNote) }
+
+// cut cuts a text to a number of bytes.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxNote-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
 // recordDrift writes the policy's status before the CustomResourceDefinition is changed, so that

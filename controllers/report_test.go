@@ -29,20 +29,30 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestApplyError: the status reports an error of the API server, and the step is retried.
+// TestApplyError: the status reports an error of the API server, and the step is retried. If admission of
+// the operator itself refused it, users have to act.
 func TestApplyError(t *testing.T) {
-	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com", Generation: 3}}
-	policy.Status.ObservedGeneration = 3
-	setApplyFailed(&policy.Status, policy, errors.New("apply Secret crontabs: exceeded quota"), metav1.NewTime(time.Unix(0, 0)))
-	ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
-	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonApplyFailed || !strings.Contains(ready.Message, "exceeded quota") {
-		t.Errorf("Ready is %+v", ready)
+	const own = "prune it: ValidatingAdmissionPolicy 'definitions.conversion-operator.io' with binding 'b' denied request: the operator may not"
+	for refusal, want := range map[string]status.Status{
+		"apply Secret crontabs: exceeded quota":           status.InProgressStatus,
+		"apply it: ValidatingAdmissionPolicy 'a' said no": status.InProgressStatus,
+		own:                                status.FailedStatus,
+		own + strings.Repeat("!", maxNote): status.FailedStatus,
+	} {
+		policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com", Generation: 3}}
+		policy.Status.ObservedGeneration = 3
+		setApplyFailed(&policy.Status.Conditions, policy.Generation, errors.New(refusal), metav1.NewTime(time.Unix(0, 0)))
+		ready := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ReadyCondition)
+		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != v1alpha1.ReasonApplyFailed || len(ready.Message) > maxNote ||
+			!strings.HasPrefix(ready.Message, refusal[:min(len(refusal), len(own))]) || strings.HasSuffix(ready.Message, ownRemedy) != (want == status.FailedStatus) {
+			t.Errorf("Ready is %+v", ready)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
+		expect.NoError(t, err)
+		is, err := status.Compute(&unstructured.Unstructured{Object: content})
+		expect.NoError(t, err)
+		expect.Equal(t, "status that kstatus reads: "+is.Message, want, is.Status)
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(policy)
-	expect.NoError(t, err)
-	is, err := status.Compute(&unstructured.Unstructured{Object: content})
-	expect.NoError(t, err)
-	expect.Equal(t, "status that kstatus reads: "+is.Message, status.InProgressStatus, is.Status)
 }
 
 // statusWrites is an API server of one policy that refuses all writes except those of status, and

@@ -46,7 +46,7 @@ func reprobed(t *testing.T, test func(p *Prober, f *ownConverter, prove func(abo
 	synctest.Test(t, func(t *testing.T) {
 		f, p := &ownConverter{}, NewProber(5*time.Minute)
 		p.background = newBackground(t.Context())
-		p.Own = f.own
+		p.own = f.own
 		prove := func(about probeScope, pod types.UID) *observed.Proof {
 			return p.prove(t.Context(), p.ownRequests(observed.Pod{UID: pod}, probe.OwnTarget{}, about)(nil))
 		}

@@ -31,7 +31,7 @@ const (
 	maxSampleBytes = 64 << 20
 	// rightsLag is the pause between attempts while the API server does not know yet that the user
 	// may read objects.
-	rightsLag = 200 * time.Millisecond
+	rightsLag = 50 * time.Millisecond
 )
 
 // readError means that samples cannot be read or converted for infrastructure reasons. It says
@@ -192,12 +192,13 @@ func chooseSample(ctx context.Context, cluster *live.Cluster, s step.TakeSamples
 	if err != nil {
 		return nil, wrapUnreadable(err)
 	}
+	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
 	var heads []live.Head
 	err = retryForbidden(ctx, func() error {
 		heads = heads[:0]
 		held.begin(version)
 		err := cluster.Heads(ctx, crds.Resource(crd, version), func(head live.Head) bool {
-			heads = append(heads, held.add(head))
+			heads = append(heads, held.add(head).Brief(crd.Spec.Group, stored))
 			return len(heads) < maxHeads
 		})
 		held.end(err == nil && len(heads) < maxHeads)
@@ -211,7 +212,6 @@ func chooseSample(ctx context.Context, cluster *live.Cluster, s step.TakeSamples
 	case err != nil:
 		return nil, wrapUnreadable(err)
 	}
-	stored := slices.DeleteFunc(slices.Clone(crd.Status.StoredVersions), func(version string) bool { return !crds.Serves(crd, version) })
 	return live.Choose(heads, crd.Spec.Group, stored, version, s.Most), nil
 }
 

@@ -66,7 +66,7 @@ import (
 // +kubebuilder:rbac:groups=cert-manager.io,namespace=conversion-system,resources=certificates,verbs=get;list;create;patch;delete
 // +kubebuilder:rbac:groups="",namespace=conversion-system,resources=serviceaccounts,verbs=impersonate
 // +kubebuilder:rbac:groups=apps,namespace=conversion-system,resources=deployments,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,namespace=conversion-system,resources=jobs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,namespace=conversion-system,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=conversion-system,resources=endpointslices,verbs=list;watch
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,namespace=conversion-system,resources=roles;rolebindings,verbs=list;watch;create;patch;delete
@@ -202,10 +202,7 @@ func requestLogger(log logr.Logger, request *reconcile.Request) logr.Logger {
 
 // tidy runs once, when this manager becomes leader. An error does not stop the manager.
 func (r *ConversionPolicyReconciler) tidy(ctx context.Context) error {
-	if r.Checks.Tidy == nil {
-		return nil
-	}
-	if err := r.Checks.Tidy(ctx); err != nil {
+	if err := r.Checks.prober.tidy(ctx); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Could not restore the CustomResourceDefinition of API server probes", "reason", err.Error())
 	}
 	return nil

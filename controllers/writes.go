@@ -7,6 +7,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -39,6 +41,16 @@ func (r *reader) countWrites(ctx context.Context, s step.CountWrites) observed.B
 	return found
 }
 
+// placeOf reports whether the latest write of an object was in the window, by its resourceVersion, or later.
+// An object that was written later may have been written in the window, too. The latest write of the
+// CustomResourceDefinition ended the window.
+func placeOf(head live.Head, s step.CountWrites) (in, later bool) {
+	after, err := resourceversion.CompareResourceVersion(head.ResourceVersion, s.After)
+	ended, endErr := resourceversion.CompareResourceVersion(head.ResourceVersion, s.CRD.ResourceVersion)
+	known := err == nil && endErr == nil && after > 0
+	return known && ended < 0, known && ended > 0
+}
+
 func (r *reader) writesIn(ctx context.Context, s step.CountWrites) (observed.BackgroundCheck, error) {
 	cluster, err := r.connect(s.Reader)
 	if err != nil {
@@ -55,16 +67,21 @@ func (r *reader) writesIn(ctx context.Context, s step.CountWrites) (observed.Bac
 	}
 	var found observed.BackgroundCheck
 	err = retryForbidden(ctx, func() error {
-		found = observed.BackgroundCheck{}
+		found = observed.BackgroundCheck{AtLeast: s.After == ""}
 		return cluster.Heads(ctx, crds.Resource(s.CRD, version), func(head live.Head) bool {
 			if head.Created.Before(&s.CRD.CreationTimestamp) {
 				found.Older++
 			}
-			if head.Between(s.Since, s.Until.Add(followTime), isUnexpected) {
+			until := s.Until.Add(followTime)
+			recorded := func(is func(live.Write) bool) bool { return head.Between(s.Since, until, is) }
+			switch in, later := placeOf(head, s); {
+			case recorded(isUnexpected), in && !recorded(func(live.Write) bool { return true }):
 				found.Objects++
 				if len(found.Names) < maxNames {
 					found.Names = append(found.Names, head.String())
 				}
+			case later:
+				found.AtLeast = true
 			}
 			return true
 		})

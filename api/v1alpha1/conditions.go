@@ -237,7 +237,7 @@ const (
 	ReasonMigrationPodPending = "MigrationPodPending"
 	// ReasonMigrationSuspended: spec.migration.suspend keeps a migration from going on, or from starting.
 	ReasonMigrationSuspended = "MigrationSuspended"
-	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned.
+	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned, or gets the storage version that it lacks.
 	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.
 	ReasonObjectsFailed = "ObjectsFailed"
@@ -359,6 +359,8 @@ const (
 const (
 	// ReasonOrphaned: the CustomResourceDefinition converts through converter pods whose policy is gone.
 	ReasonOrphaned = "Orphaned"
+	// ReasonConversionKept: another client wrote spec.conversion, and it kept the operator's value.
+	ReasonConversionKept = "ConversionKept"
 	// ReasonPodEvicted: a converter pod answered wrongly, and was evicted.
 	ReasonPodEvicted = "PodEvicted"
 )

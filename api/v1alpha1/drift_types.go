@@ -24,6 +24,8 @@ type DriftAnswer string
 const (
 	// DriftRepaired means that the operator writes the field back.
 	DriftRepaired DriftAnswer = "Repaired"
+	// DriftKept means that the field had the operator's value all the same, such as with keep-conversion.
+	DriftKept DriftAnswer = "Kept"
 	// DriftReported means that spec.drift is Report: the operator wrote nothing.
 	DriftReported DriftAnswer = "Reported"
 	// DriftContested means that the operator has written the field back too often.
@@ -42,7 +44,7 @@ type DriftStatus struct {
 	// crdGeneration is the generation of the CustomResourceDefinition at that time.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
-	// answer is what the operator did about it: Repaired, Reported or Contested.
+	// answer is what the operator did about it: Repaired, Kept, Reported or Contested.
 	// +required
 	Answer DriftAnswer `json:"answer"`
 	// repairs are the times of the latest repairs, the oldest first. After five repairs of

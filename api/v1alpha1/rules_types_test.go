@@ -24,9 +24,9 @@ func TestEveryKindOfRule(t *testing.T) {
 	marker := `rule="[` + strings.Join(counted, ", ") + `].filter(x, x).size() == 1",message="set exactly one of ` + strings.Join(kinds, ", ") + `"`
 	expect.Contains(t, "rules_types.go, above Rule,", contentOf(t, "rules_types.go"), marker)
 	for path, as := range map[string]string{
-		filepath.Join("..", "..", "controllers", "validation_test.go"): "rules: [{%: {",
-		filepath.Join("..", "docs", "writing-rules.md"):                "| [`%`](#",
-		filepath.Join("..", "..", "README.md"):                         "`%`",
+		filepath.Join("..", "..", "internal", "test", "manager", "validation_test.go"): "rules: [{%: {",
+		filepath.Join("..", "docs", "writing-rules.md"):                                "| [`%`](#",
+		filepath.Join("..", "..", "README.md"):                                         "`%`",
 	} {
 		text := contentOf(t, path)
 		for _, kind := range kinds {

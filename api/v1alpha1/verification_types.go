@@ -93,6 +93,10 @@ type UnconvertedWindow struct {
 	// is unknown, when the CustomResourceDefinition was created.
 	// +required
 	Since metav1.Time `json:"since"`
+	// resourceVersion is that of the CustomResourceDefinition when it began; absent if the
+	// operator did not see that.
+	// +optional
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// until is when the conversion was observed to be active; absent before.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
@@ -101,8 +105,8 @@ type UnconvertedWindow struct {
 	// +listType=atomic
 	ServedVersions []string `json:"servedVersions,omitempty"`
 	// written is the number of objects that were written in that period at a version other
-	// than the storage version, or while the storage version changed, according to their
-	// managedFields; absent until they are counted.
+	// than the storage version, or while the storage version changed, as far as their
+	// resourceVersions and managedFields show; absent until they are counted.
 	// +optional
 	Written *int64 `json:"written,omitempty"`
 	// objects lists the first ten of them, each as namespace/name, or as name if the kind is

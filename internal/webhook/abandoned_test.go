@@ -20,9 +20,9 @@ import (
 // endless is a Converter that converts until it is stopped.
 type endless struct{ called chan struct{} }
 
-func (e endless) Answer(dst, _ []byte, _ string, stop func() bool) ([]byte, conversion.Outcome, error) {
+func (e endless) Answer(dst, _ []byte, _ string, stop func(int64) bool) ([]byte, conversion.Outcome, error) {
 	close(e.called)
-	for !stop() {
+	for !stop(0) {
 		runtime.Gosched()
 	}
 	return dst, conversion.Outcome{From: "v1beta1"}, conversion.ErrStopped

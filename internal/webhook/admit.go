@@ -4,9 +4,7 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +13,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
@@ -28,41 +25,33 @@ const AdmitPath = "/admit"
 // Admitter is a Converter that also decides which objects may be stored.
 type Admitter interface {
 	// Admit returns why an object must not be stored, or nil. The error is shown to the client that
-	// writes the object. Admit must be safe for concurrent use. A long check calls stop from time
-	// to time; when stop returns true, Admit returns conversion.ErrStopped.
-	Admit(object []byte, stop func() bool) error
+	// writes the object. Admit must be safe for concurrent use. It calls stop as Converter.Answer does.
+	Admit(object []byte, stop func(memory int64) bool) error
 	// AdmitDeletion is Admit for the deletion of an object. waits is true if the deletion adds a
 	// finalizer, so that the object remains until that is removed.
-	AdmitDeletion(object []byte, waits bool) error
+	AdmitDeletion(object []byte, waits bool, stop func(memory int64) bool) error
 }
 
-// admissionReview has the fields of an AdmissionReview that the server reads.
-type admissionReview struct {
-	metav1.TypeMeta `json:",inline"`
-	Request         *admissionRequest `json:"request"`
-}
-
+// admissionRequest is what the server needs of the request of an AdmissionReview. Everything else is skipped, and
+// not decoded.
 type admissionRequest struct {
-	UID       types.UID             `json:"uid"`
-	Operation admissionv1.Operation `json:"operation"`
-	Object    json.RawMessage       `json:"object"`
-	OldObject json.RawMessage       `json:"oldObject"`
-	// Options are the DeleteOptions of a deletion.
-	Options metav1.DeleteOptions `json:"options"`
+	uid, operation, namespace, name string
+	// object and oldObject are nil if there is none.
+	object, oldObject []byte
+	// waits reports whether the options of a deletion add a finalizer.
+	waits bool
 }
 
 // admit checks the object of a request. A request may have no object: for the deletion of a
 // collection, API servers send one more request per object.
-func (r *admissionRequest) admit(admitter Admitter, stop func() bool) error {
-	absent := func(object []byte) bool { return len(object) == 0 || bytes.Equal(object, []byte("null")) }
+func (r *admissionRequest) admit(admitter Admitter, stop func(memory int64) bool) error {
 	switch {
-	case r.Operation == admissionv1.Delete && !absent(r.OldObject):
-		policy := ptr.Deref(r.Options.PropagationPolicy, metav1.DeletePropagationBackground)
-		return admitter.AdmitDeletion(r.OldObject, policy != metav1.DeletePropagationBackground || ptr.Deref(r.Options.OrphanDependents, false)) //nolint:staticcheck // clients may still send it
-	case absent(r.Object):
+	case r.operation == string(admissionv1.Delete) && r.oldObject != nil:
+		return admitter.AdmitDeletion(r.oldObject, r.waits, stop)
+	case r.object == nil:
 		return nil
 	}
-	return admitter.Admit(r.Object, stop)
+	return admitter.Admit(r.object, stop)
 }
 
 // admissionResult is the result of an AdmissionReview: a label value.
@@ -80,7 +69,7 @@ var admissionResults = []admissionResult{admitted, refusedTruncated, refusedTooL
 
 // admit answers an AdmissionReview.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, hash string) {
-	x := h.newExchange()
+	x := h.newExchange(r.Context())
 	defer x.release()
 	answer, result, refused := x.admit(r, hash)
 	x.kind.metrics.admissions[result].Add(1)
@@ -99,33 +88,96 @@ func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.Admi
 	if refused := x.readBody(r); refused != nil {
 		return nil, admissionFailed, refused
 	}
-	if refused := x.beginWork(r.Context()); refused != nil {
-		return nil, admissionFailed, refused
-	}
 	defer x.endWork()
-	review, err := readAdmission(x.in)
+	request, err := readAdmission(x.in)
 	if err != nil {
 		return nil, admissionFailed, &refusal{http.StatusBadRequest, failureInvalidReview, fmt.Sprintf("not a usable AdmissionReview: %s", err)}
 	}
-	result, err = x.decide(r.Context(), review.Request)
-	if result == admissionFailed {
+	if x.claim.held > 0 {
+		if refused := x.name(request.namespace, request.name); refused != nil {
+			return nil, admissionFailed, refused
+		}
+	}
+	if refused := x.beginWork(r.Context()); refused != nil {
+		return nil, admissionFailed, refused
+	}
+	result, err = x.decide(r.Context(), request)
+	switch {
+	case x.refused != nil:
+		return nil, admissionFailed, x.refused
+	case result == admissionFailed:
 		return nil, result, failedAdmission(err)
 	}
-	return answerAdmission(review.Request.UID, err), result, nil
+	return answerAdmission(request.uid, err), result, nil
 }
 
-func readAdmission(body []byte) (*admissionReview, error) {
-	review := &admissionReview{}
-	if err := json.Unmarshal(body, review); err != nil {
-		return nil, err
-	}
+func readAdmission(body []byte) (*admissionRequest, error) {
+	var kind, apiVersion string
+	request, s := &admissionRequest{}, &scanner{data: body}
+	s.members(func(member string) {
+		switch member {
+		case "kind":
+			kind = s.textOrSkip()
+		case "apiVersion":
+			apiVersion = s.textOrSkip()
+		case "request":
+			s.members(func(member string) { request.read(member, s) })
+		default:
+			s.value()
+		}
+	})
+	s.end()
 	switch want := admissionv1.SchemeGroupVersion.String(); {
-	case review.Kind != "AdmissionReview" || review.APIVersion != want:
-		return nil, fmt.Errorf("it is %q of %q, not AdmissionReview of %s: correct admissionReviewVersions of the webhook configuration", review.Kind, review.APIVersion, want)
-	case review.Request == nil || review.Request.UID == "":
+	case s.err != nil:
+		return nil, s.err
+	case kind != "AdmissionReview" || apiVersion != want:
+		return nil, fmt.Errorf("it is %q of %q, not AdmissionReview of %s: correct admissionReviewVersions of the webhook configuration", kind, apiVersion, want)
+	case request.uid == "":
 		return nil, errors.New("request.uid is missing")
 	}
-	return review, nil
+	return request, nil
+}
+
+// read reads a member of the request.
+func (r *admissionRequest) read(member string, s *scanner) {
+	switch member {
+	case "uid":
+		r.uid = s.textOrSkip()
+	case "operation":
+		r.operation = s.textOrSkip()
+	case "namespace":
+		r.namespace = s.textOrSkip()
+	case "name":
+		r.name = s.textOrSkip()
+	case "object":
+		if !s.null() {
+			r.object = s.value()
+		}
+	case "oldObject":
+		if !s.null() {
+			r.oldObject = s.value()
+		}
+	case "options":
+		r.waits = readWaits(s)
+	default:
+		s.value()
+	}
+}
+
+// readWaits reads DeleteOptions.
+func readWaits(s *scanner) (waits bool) {
+	s.members(func(member string) {
+		switch member {
+		case "propagationPolicy":
+			policy := metav1.DeletionPropagation(s.textOrSkip())
+			waits = waits || policy != "" && policy != metav1.DeletePropagationBackground
+		case "orphanDependents": // clients may still send it
+			waits = string(s.value()) == "true" || waits
+		default:
+			s.value()
+		}
+	})
+	return waits
 }
 
 // decide asks the converter, and returns the result.
@@ -146,6 +198,8 @@ func (x *exchange) decide(ctx context.Context, request *admissionRequest) (resul
 	switch {
 	case err == nil:
 		return admitted, nil
+	case errors.Is(err, conversion.ErrStopped) && x.tooMuch:
+		err = errTooMuch
 	case errors.Is(err, conversion.ErrStopped) || x.abandoned():
 		return admissionFailed, errAbandoned
 	}
@@ -166,10 +220,10 @@ func failedAdmission(cause error) *refusal {
 	return &refusal{http.StatusRequestTimeout, failureCanceled, cause.Error()}
 }
 
-func answerAdmission(uid types.UID, cause error) *admissionv1.AdmissionReview {
+func answerAdmission(uid string, cause error) *admissionv1.AdmissionReview {
 	answer := &admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: admissionv1.SchemeGroupVersion.String()},
-		Response: &admissionv1.AdmissionResponse{UID: uid, Allowed: cause == nil},
+		Response: &admissionv1.AdmissionResponse{UID: types.UID(uid), Allowed: cause == nil},
 	}
 	if cause != nil {
 		answer.Response.Result = &metav1.Status{

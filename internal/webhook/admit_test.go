@@ -22,13 +22,13 @@ import (
 // admitFunc is an Admitter by a function. It converts nothing.
 type admitFunc func(object string) error
 
-func (f admitFunc) Answer(dst, _ []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
+func (f admitFunc) Answer(dst, _ []byte, _ string, _ func(int64) bool) ([]byte, conversion.Outcome, error) {
 	return dst, conversion.Outcome{}, errors.New("it does not convert")
 }
 
-func (f admitFunc) Admit(object []byte, _ func() bool) error { return f(string(object)) }
+func (f admitFunc) Admit(object []byte, _ func(int64) bool) error { return f(string(object)) }
 
-func (f admitFunc) AdmitDeletion(object []byte, waits bool) error {
+func (f admitFunc) AdmitDeletion(object []byte, waits bool, _ func(int64) bool) error {
 	if !waits {
 		return nil
 	}

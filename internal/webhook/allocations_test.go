@@ -20,7 +20,8 @@ func TestNoMemoryPerObject(t *testing.T) {
 		body := sampleReview(count)
 		x := begin(t, handler)
 		allocations := testing.AllocsPerRun(200, func() {
-			*x = exchange{handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
+			handler.limiters.bodies.release(&x.claim)
+			*x = exchange{claim: x.claim, handler: handler, served: x.served, kind: x.kind, ruleset: x.ruleset, converter: x.ruleset.Converter, began: x.began, in: append(x.in[:0], body...), out: x.out[:0], stop: x.stop}
 			if refused := x.respond(t.Context()); refused != nil || x.cause != nil || x.converted != count {
 				t.Fatalf("%d objects: %v, %v", x.converted, refused, x.cause)
 			}

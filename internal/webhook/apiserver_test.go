@@ -124,10 +124,8 @@ func TestAPIServerShowsFailures(t *testing.T) {
 // TestAPIServerRetries checks that an API server follows Retry-After, so that no client notices a pod that is busy,
 // or has outdated rules.
 func TestAPIServerRetries(t *testing.T) {
-	busy := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 1, Log: logr.Discard()})
-	busy.limiters.first.maxWait = 0
-	_, err := busy.limiters.first.acquire(t.Context(), new(share), 1)
-	expect.NoError(t, err)
+	busy := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: logr.Discard()})
+	makeBusy(t, busy)
 	for name, test := range map[string]struct {
 		first   *Handler
 		status  int

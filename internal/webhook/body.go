@@ -4,7 +4,6 @@
 package webhook
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,6 @@ import (
 	"net/http"
 	"os"
 )
-
-// firstBytes is the part of a body that passes the first limiter. Most reviews are smaller.
-const firstBytes = 64 << 10
-
-// memoryPerByte is the memory that a call needs per byte of its body: that byte, and one byte of
-// the answer, which has about the same length.
-const memoryPerByte = 2
 
 // readBody reads the body of r into x.in, within the limits of the handler.
 func (x *exchange) readBody(r *http.Request) *refusal {
@@ -32,27 +24,23 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 	if r.ContentLength >= 0 {
 		limit = r.ContentLength
 	}
-	room := min(limit, firstBytes)
-	if refused := x.reserve(r.Context(), x.handler.limiters.first, &x.kind.held.first, memoryPerByte*room); refused != nil {
-		return refused
-	}
-	for {
+	for room := int64(firstBytes - 1); ; room = min(limit, growth*room) {
 		// One more byte than allowed shows whether the body is longer.
+		if refused := x.reserve(int(room)+1, cap(x.out)); refused != nil {
+			return refused
+		}
 		x.in = withRoom(x.in, int(room)+1)
-		n, err := x.readSlice(r, x.in[len(x.in):room+1])
-		x.in = x.in[:len(x.in)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return unreadable(err)
-		case int64(len(x.in)) > limit:
-			return tooLarge(limit)
-		case int64(len(x.in)) > room:
-			if refused := x.reserveRest(r.Context(), memoryPerByte*(limit-room)); refused != nil {
-				return refused
+		for int64(len(x.in)) <= room {
+			n, err := x.readSlice(r, x.in[len(x.in):room+1])
+			x.in = x.in[:len(x.in)+n]
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil:
+				return unreadable(err)
+			case int64(len(x.in)) > limit:
+				return tooLarge(limit)
 			}
-			room = limit
 		}
 	}
 }
@@ -81,42 +69,18 @@ func checkHeaders(header http.Header) *refusal {
 	return nil
 }
 
-// reserveRest waits for memory for the rest of a large body.
-func (x *exchange) reserveRest(ctx context.Context, bytes int64) *refusal {
-	limiters, held := x.handler.limiters, &x.kind.held
-	if limiters.second.exceedsPart(bytes) {
-		if refused := x.reserve(ctx, limiters.oversized, &held.oversized, 1); refused != nil {
-			return refused
-		}
+// reserve takes memory for buffers of these sizes for the body and the answer, beyond what belongs to the
+// connection.
+func (x *exchange) reserve(in, out int) *refusal {
+	bytes := int64(max(in-firstBytes, 0) + max(out-firstBytes, 0))
+	if bytes <= x.claim.held || x.handler.limiters.bodies.hold(&x.claim, bytes) {
+		return nil
 	}
-	return x.reserve(ctx, limiters.second, &held.second, bytes)
+	return busy()
 }
 
-// reserve waits at a limiter until the call is admitted.
-func (x *exchange) reserve(ctx context.Context, l *limiter, kind *share, amount int64) *refusal {
-	held, call := l.enter(kind, amount)
-	if call == nil {
-		x.reservations = append(x.reservations, reservation{l, kind, held})
-		return nil
-	}
-	// A call that waits holds no more than it was granted before.
-	returnBuffer(x.out)
-	x.out = nil
-	if len(x.in) == 0 {
-		returnBuffer(x.in)
-		x.in = nil
-	}
-	held, err := l.wait(ctx, kind, call)
-	switch {
-	case err == nil:
-		x.reservations = append(x.reservations, reservation{l, kind, held})
-		return nil
-	case ctx.Err() != nil:
-		return &refusal{http.StatusRequestTimeout, failureCanceled, errAbandoned.Error()}
-	}
-	_, most := x.handler.limiters.bytes(&x.kind.held)
-	return &refusal{http.StatusTooManyRequests, failureOverloaded,
-		fmt.Sprintf("the converter is busy: the reviews that it holds fill the %d bytes that it may use for them", most)}
+func busy() *refusal {
+	return &refusal{http.StatusTooManyRequests, failureOverloaded, "the converter is busy: the reviews that it holds fill the memory that it may use for them"}
 }
 
 func unsupported(format, value string) *refusal {

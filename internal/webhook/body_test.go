@@ -15,52 +15,49 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestReadBody reads bodies through limiters that other calls hold in part. The first limiter has
-// room for the starts of two bodies, the second for twice that.
+// TestReadBody: a call holds memory for what has arrived of its body, and at most four times that. The start of a body
+// needs none.
 func TestReadBody(t *testing.T) {
-	const unit = memoryPerByte * firstBytes
+	const room = 16 * firstBytes
 	body := func(bytes int) string { return strings.Repeat(" ", bytes) }
-	const busy = "the converter is busy: the reviews that it holds fill the 524288 bytes that it may use for them"
-	const large = "the review is larger than the 524288 bytes that the converter accepts"
+	const busy = "the converter is busy: the reviews that it holds fill the memory that it may use for them"
+	const large = "the review is larger than the 131072 bytes that the converter accepts"
 	cases := map[string]struct {
-		body    string
-		chunked bool
-		// others is what other calls hold of the two limiters.
-		others [2]int64
+		body string
+		// announced is the length in the header, if it is not that of the body; -1 for none.
+		announced int64
+		// others is what other calls hold.
+		others int64
 		want   string
-		// held is what the call holds of both limiters in the end.
+		// held is what the call holds in the end.
 		held int64
 	}{
-		"nothing":                               {body: "", others: [2]int64{2 * unit, 2 * unit}},
-		"small":                                 {body: body(100), held: 200},
-		"small, of no length":                   {body: body(100), chunked: true, held: unit},
-		"the beginning only":                    {body: body(firstBytes), others: [2]int64{unit, 2 * unit}, held: unit},
-		"larger":                                {body: body(2 * firstBytes), others: [2]int64{unit, unit}, held: 2 * unit},
-		"larger, of no length":                  {body: body(2 * firstBytes), chunked: true, held: 3 * unit},
-		"larger than the limiters, alone":       {body: body(5 * firstBytes), held: 3 * unit},
-		"the limit":                             {body: body(8 * firstBytes), held: 3 * unit},
-		"the limit, of no length":               {body: body(8 * firstBytes), chunked: true, held: 3 * unit},
-		"beyond the limit":                      {body: body(8*firstBytes + 1), want: large},
-		"beyond the limit, of no length":        {body: body(8*firstBytes + 1), chunked: true, want: large, held: 3 * unit},
-		"beyond the limit, without room":        {body: body(8*firstBytes + 1), others: [2]int64{2 * unit, 2 * unit}, want: large},
-		"no room to begin":                      {body: body(firstBytes), others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to begin one of no length":     {body: body(1), chunked: true, others: [2]int64{unit + 1, 0}, want: busy},
-		"no room to go on":                      {body: body(3 * firstBytes), others: [2]int64{0, 1}, want: busy, held: unit},
-		"large bodies do not hinder small ones": {body: body(firstBytes), others: [2]int64{0, 2 * unit}, held: unit},
+		"nothing":                          {body: "", others: room},
+		"the start":                        {body: body(firstBytes - 1), others: room},
+		"the start of a large one":         {body: body(firstBytes - 1), announced: 8 * firstBytes, others: room},
+		"the start of one of no length":    {body: body(firstBytes - 1), announced: -1, others: room},
+		"larger":                           {body: body(2 * firstBytes), held: firstBytes + 1},
+		"larger, of no length":             {body: body(2 * firstBytes), announced: -1, held: 3*firstBytes - 3},
+		"less than announced":              {body: body(firstBytes), announced: 8 * firstBytes, held: 3*firstBytes - 3},
+		"the limit":                        {body: body(8 * firstBytes), held: 7*firstBytes + 1},
+		"the limit, of no length":          {body: body(8 * firstBytes), announced: -1, held: 7*firstBytes + 1},
+		"beyond the limit":                 {body: body(8*firstBytes + 1), want: large},
+		"beyond the limit, of no length":   {body: body(8*firstBytes + 1), announced: -1, want: large, held: 7*firstBytes + 1},
+		"beyond the limit, without room":   {body: body(8*firstBytes + 1), others: room, want: large},
+		"no room to go on":                 {body: body(firstBytes), others: room, want: busy},
+		"no room for the next part of one": {body: body(8 * firstBytes), others: room - 4*firstBytes, want: busy, held: 3*firstBytes - 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes, MaxBytesInFlight: 4 * unit})
-			for i, limiter := range []*limiter{handler.limiters.first, handler.limiters.second} {
-				limiter.maxWait = 0
-				_, err := limiter.acquire(t.Context(), new(share), tc.others[i])
-				expect.NoError(t, err)
-			}
+			handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBodyBytes: 8 * firstBytes})
+			bodies := &handler.limiters.bodies
+			bodies.limit = room
+			expect.Equal(t, "others hold", true, bodies.hold(new(claim), tc.others))
 			request := requestWith(tc.body, nil)
-			if tc.chunked {
-				request.ContentLength = -1
+			if tc.announced != 0 {
+				request.ContentLength = tc.announced
 			}
-			x := handler.newExchange()
+			x := handler.newExchange(t.Context())
 			got := ""
 			if refused := x.readBody(request); refused != nil {
 				got = refused.Error()
@@ -68,31 +65,26 @@ func TestReadBody(t *testing.T) {
 				t.Errorf("got %d bytes, want %d", len(x.in), len(tc.body))
 			}
 			expect.Equal(t, "error", tc.want, got)
-			others := tc.others[0] + tc.others[1]
-			expect.Equal(t, "held", tc.held, usedBytes(handler)-others)
+			expect.Equal(t, "held", tc.held, bodies.used-tc.others)
 			x.release()
-			expect.Equal(t, "held in the end", 0, usedBytes(handler)-others)
+			expect.Equal(t, "held in the end", 0, bodies.used-tc.others)
 		})
 	}
 }
 
 func TestBusyConverter(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
-	handler.limiters.first.maxWait = 0
-	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
-	expect.NoError(t, err)
-	expect.Contains(t, "the metrics", scrape(t, handler), `conversion_operator_webhook_bytes_in_flight{crd="crontabs.example.com"} 5`)
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: logr.Discard()})
+	makeBusy(t, handler)
 	recorder := post(handler, v1Review(`{}`))
 	expect.Equal(t, "status", http.StatusTooManyRequests, recorder.Code)
 	expect.Equal(t, "Retry-After", "1", recorder.Header().Get("Retry-After"))
 	expect.Equal(t, "Connection", "close", recorder.Header().Get("Connection"))
-	expect.Equal(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the 10 bytes that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
+	expect.Equal(t, "answer", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the converter is busy: the reviews that it holds fill the memory that it may use for them","reason":"TooManyRequests","details":{"retryAfterSeconds":1},"code":429}`, recorder.Body.String())
 }
 
 func TestCallerDisconnectsWhileWaiting(t *testing.T) {
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{MaxBytesInFlight: 10, Log: logr.Discard()})
-	_, err := handler.limiters.first.acquire(t.Context(), &handler.served.Load().other.held.first, 10)
-	expect.NoError(t, err)
+	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: logr.Discard()})
+	makeBusy(t, handler)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	recorder := httptest.NewRecorder()

@@ -9,10 +9,9 @@ import (
 )
 
 const (
-	// keptBytes is the size of the largest buffer that stays in an exchange: a small review and its
-	// answer. A larger one is in use only after the limiter has granted its memory: calls that wait
-	// hold none, however large the reviews were that their exchanges had before.
-	keptBytes = 2 * firstBytes
+	// keptBytes is the size of the largest buffer that stays in an exchange. It belongs to the connection:
+	// calls hold no more without a reservation, however large the reviews were that their exchanges had before.
+	keptBytes = firstBytes
 	// pooledBytes is the size of the largest buffer that is pooled: enough for a list of 500 objects
 	// of 10 KB.
 	pooledBytes = 8 << 20

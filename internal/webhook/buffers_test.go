@@ -4,11 +4,7 @@
 package webhook
 
 import (
-	"context"
 	"testing"
-	"testing/synctest"
-
-	"github.com/go-logr/logr"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -38,25 +34,10 @@ func TestBufferSizes(t *testing.T) {
 	}
 }
 
-// TestCallsThatWaitHoldNoBuffers: whatever reviews an exchange had before, it has no large buffers when
-// a call gets it, and none while the call waits for memory. Otherwise, the memory of parallel calls has
-// no bound.
-func TestCallsThatWaitHoldNoBuffers(t *testing.T) {
+// TestExchangesHoldNoLargeBuffers: whatever reviews an exchange had before, it has no large buffers when a call gets
+// it. Otherwise, the memory of parallel calls has no bound.
+func TestExchangesHoldNoLargeBuffers(t *testing.T) {
 	if kept(make([]byte, keptBytes+1)) != nil || kept(make([]byte, keptBytes)) == nil {
 		t.Errorf("buffers of other sizes than %d bytes are kept", keptBytes)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: logr.Discard()})
-		limiter, other := handler.limiters.first, share{}
-		_, _ = limiter.acquire(t.Context(), &other, limiter.limit)
-		ctx, leave := context.WithCancel(t.Context())
-		x := begin(t, handler)
-		x.in, x.out = make([]byte, 0, keptBytes), make([]byte, 0, keptBytes)
-		go func() { _ = x.reserve(ctx, limiter, &x.kind.held.first, 1) }()
-		synctest.Wait()
-		expect.Equal(t, "bytes of a call that waits", 0, cap(x.in)+cap(x.out))
-		leave()
-		synctest.Wait()
-		x.release()
-	})
 }

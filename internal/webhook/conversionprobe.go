@@ -29,7 +29,10 @@ const (
 type probeConverter struct{ rulesetHash string }
 
 // Answer implements Converter.
-func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
+func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func(memory int64) bool) ([]byte, conversion.Outcome, error) {
+	if len(text) > maxProbeBytes {
+		return dst, conversion.Outcome{}, fmt.Errorf("it has more than %d bytes", maxProbeBytes)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	object := map[string]any{}
@@ -55,6 +58,9 @@ func (c probeConverter) Answer(dst, text []byte, toVersion string, _ func() bool
 func (r *review) isProbe() bool {
 	return bytes.HasPrefix(r.desired, []byte(ProbeGroup+"/"))
 }
+
+// maxProbeBytes is more than the review of a ConversionProbe has. It is decoded, which takes memory.
+const maxProbeBytes = firstBytes
 
 // answerProbe makes the exchange convert ConversionProbes.
 func (x *exchange) answerProbe() {

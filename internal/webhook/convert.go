@@ -41,19 +41,24 @@ type exchange struct {
 	converter Converter
 	// working reports whether the call holds a processor.
 	working bool
+	// work is the memory that it holds to convert, of which spare is for the least that a conversion takes.
+	work, spare int64
+	// refused is set if it needs more, and may get it later; tooMuch if there is not that much.
+	refused *refusal
+	tooMuch bool
 	// probe reports whether the call is a probe of the operator, not one in production.
 	probe bool
 	// ctx is the context of the call, and began its start by clock.
 	ctx   context.Context
 	began time.Duration
-	// stop is the method abandoned, as a value that is allocated once.
-	stop func() bool
+	// stop is the method mustStop, as a value that is allocated once.
+	stop func(memory int64) bool
 	// in is the body of the request, and out the answer.
 	in, out []byte
-	// reservations are the memory that the call has reserved.
-	reservations []reservation
-	scanner      scanner
-	review       review
+	// claim is the memory for the buffers.
+	claim   claim
+	scanner scanner
+	review  review
 	// headWritten reports whether out has the head of the answer, so that objects can be appended.
 	headWritten bool
 	// target is the version to convert to, with its metrics.
@@ -69,16 +74,9 @@ type exchange struct {
 	cause   error
 }
 
-// reservation is what a limiter of memory has granted.
-type reservation struct {
-	limiter *limiter
-	kind    *share
-	amount  int64
-}
-
 var exchanges = sync.Pool{New: func() any {
 	x := new(exchange)
-	x.stop = x.abandoned
+	x.stop = x.mustStop
 	return x
 }}
 
@@ -88,10 +86,13 @@ func clock() time.Duration { return time.Since(programBegan) }
 
 var programBegan = time.Now()
 
-func (h *Handler) newExchange() *exchange {
+func (h *Handler) newExchange(ctx context.Context) *exchange {
 	x := exchanges.Get().(*exchange)
 	x.handler, x.served, x.began = h, h.served.Load(), clock()
 	x.kind = x.served.other
+	if address := addressOf(ctx); address != nil {
+		x.claim.holders = append(x.claim.holders, &address.bodies)
+	}
 	return x
 }
 
@@ -105,12 +106,10 @@ func (x *exchange) release() {
 		// Before the memory is released, so that the next call finds them.
 		x.in, x.out = kept(x.in), kept(x.out)
 	}
-	for _, r := range x.reservations {
-		r.limiter.release(r.kind, r.amount)
-	}
+	x.handler.limiters.bodies.release(&x.claim)
 	x.kind.inFlight.Add(-1)
 	if reuse {
-		*x = exchange{in: x.in, out: x.out, reservations: x.reservations[:0], stop: x.stop}
+		*x = exchange{in: x.in, out: x.out, claim: x.claim, stop: x.stop}
 		exchanges.Put(x)
 	}
 }
@@ -118,12 +117,15 @@ func (x *exchange) release() {
 // convert answers a ConversionReview, with all objects or with a failure. Only a request that is
 // not a review gets an HTTP error.
 func (h *Handler) convert(w http.ResponseWriter, r *http.Request, hash string) {
-	x := h.newExchange()
+	x := h.newExchange(r.Context())
 	defer x.release()
 
 	refused := x.selectRuleset(hash, r.UserAgent())
 	if refused == nil {
 		refused = x.readBody(r)
+	}
+	if refused == nil && x.claim.held > 0 {
+		refused = x.name(objectOf(x.in))
 	}
 	if refused == nil {
 		refused = x.respond(r.Context())
@@ -144,6 +146,7 @@ func (x *exchange) selectRuleset(hash, agent string) *refusal {
 	if x.ruleset != nil {
 		x.kind, x.converter = x.ruleset.kind, x.ruleset.Converter
 	}
+	x.claim.holders = append(x.claim.holders, &x.kind.held.bodies)
 	x.kind.inFlight.Add(1)
 	if x.ruleset == nil {
 		return &refusal{http.StatusServiceUnavailable, failureUnknownRuleset, fmt.Sprintf(
@@ -159,10 +162,13 @@ func (x *exchange) selectRuleset(hash, agent string) *refusal {
 // so that the answer has the uid: without it, the API server would report a mismatch of uids
 // instead of the failure.
 func (x *exchange) respond(ctx context.Context) (refused *refusal) {
-	if refused := x.beginWork(ctx); refused != nil {
+	if refused := x.reserve(cap(x.in), x.answerBytes()); refused != nil {
 		return refused
 	}
 	defer x.endWork()
+	if refused := x.beginWork(ctx); refused != nil {
+		return refused
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			refused = x.panicked(cause)
@@ -170,7 +176,12 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 	}()
 	x.scanner, x.ctx = scanner{data: x.in}, ctx
 	err := x.read()
+	if x.refused == nil {
+		x.refused = x.reserve(cap(x.in), cap(x.out))
+	}
 	switch {
+	case x.refused != nil:
+		return x.refused
 	case x.cause != nil:
 		x.answerFailure()
 	case err != nil:
@@ -184,7 +195,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 // beginAnswer appends the head of the answer, and reports whether objects can follow.
 func (x *exchange) beginAnswer() bool {
 	x.headWritten = true
-	x.out = appendHead(withRoom(x.out[:0], len(x.in)+len(x.in)/headroomDivisor), &x.review)
+	x.out = appendHead(withRoom(x.out[:0], x.answerBytes()), &x.review)
 	x.target = x.ruleset.targets[string(x.review.desired)]
 	if x.target != nil {
 		return true
@@ -201,6 +212,17 @@ func (x *exchange) beginAnswer() bool {
 	// The converter reports versions that it does not know.
 	x.target = x.kind.metrics.unknownTarget(version)
 	return true
+}
+
+// answerBytes is the initial size of the buffer for the answer.
+func (x *exchange) answerBytes() int { return len(x.in) + len(x.in)/headroomDivisor }
+
+// name makes the call that of an object, and refuses it if calls of that object hold too much.
+func (x *exchange) name(namespace, object string) *refusal {
+	if x.handler.limiters.bodies.name(&x.claim, x.kind.held.objects, namespace, object) {
+		return nil
+	}
+	return busy()
 }
 
 // fail records why the review fails, and stops the parsing.

@@ -25,7 +25,7 @@ import (
 // convertFunc implements Converter by a function that gets a single object.
 type convertFunc func(dst, object []byte, toVersion string) ([]byte, error)
 
-func (f convertFunc) Answer(dst, text []byte, toVersion string, _ func() bool) ([]byte, conversion.Outcome, error) {
+func (f convertFunc) Answer(dst, text []byte, toVersion string, _ func(int64) bool) ([]byte, conversion.Outcome, error) {
 	var outcome conversion.Outcome
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -11,9 +11,11 @@
 // The files, in the order of a call:
 //
 //	server.go    accepts a TLS connection with the certificate that is on disk now
+//	connection.go limits connections, of each address too, and slow clients
 //	handler.go   routes the request: /convert, /admit, /ruleset, /failures, /healthz, /readyz
-//	limiter.go   makes the call wait for memory and for a processor, fairly to kinds
 //	body.go      reads the body, within its limits, into buffers of buffers.go
+//	memory.go    counts the memory of bodies and answers, for kinds, addresses and objects
+//	limiter.go   makes the call wait for memory to convert and for a processor, fairly to kinds
 //	convert.go   runs the exchange: body in, answer out
 //	review.go    parses the body in one pass, on the scanner of scanner.go
 //	objects.go   passes each object to the Converter where it is found

@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	runtimemetrics "runtime/metrics"
 )
@@ -27,12 +28,23 @@ func newGarbage() *garbage { return &garbage{percent: 100, fixed: os.Getenv("GOG
 
 // limit takes what the last collection left as what the process needs.
 func (g *garbage) limit() {
-	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	runtimemetrics.Read(live)
-	if percent := sparePercent(live[0].Value.Uint64()); percent != g.percent && !g.fixed {
+	if percent := sparePercent(liveBytes()); percent != g.percent && !g.fixed {
 		g.percent = percent
 		debug.SetGCPercent(percent)
 	}
+}
+
+// liveBytes is what the last collection left.
+func liveBytes() uint64 {
+	live := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	runtimemetrics.Read(live)
+	return live[0].Value.Uint64()
+}
+
+// fit gives to calls what the rulesets leave of the memory.
+func (h *Handler) fit() {
+	runtime.GC()
+	h.limiters.resize(h.options.MemoryLimit - programBytes - max(int64(liveBytes())-h.limiters.used(), 0))
 }
 
 // sparePercent returns GOGC for a process by the number of bytes that it needs, in steps, because a change stops

@@ -35,13 +35,9 @@ const (
 	MetricsPath = "/metrics"
 )
 
-// DefaultMaxBodyBytes is ten times the 3 MiB that an API server accepts from a client. API servers
-// send one object at a time, so reviews do not reach it in practice.
-const DefaultMaxBodyBytes int64 = 32 << 20
-
-// DefaultMaxBytesInFlight is half of the default memory limit of a converter pod, 256 MiB. The
-// other half is for the program, pooled buffers, and garbage that is not collected yet.
-const DefaultMaxBytesInFlight int64 = 128 << 20
+// DefaultMaxBodyBytes is twice the 3 MiB that an API server accepts from a client: it sends one object at a time,
+// and in an AdmissionReview also the object as it was before.
+const DefaultMaxBodyBytes int64 = 6 << 20
 
 // Converter converts one object.
 type Converter interface {
@@ -50,13 +46,13 @@ type Converter interface {
 	// text that the object took: text may continue after the object. It retains neither buffer. It
 	// may omit metadata that API servers do not take from an answer.
 	//
-	// A long conversion calls stop from time to time. When stop returns true, Answer returns
-	// conversion.ErrStopped.
+	// A long conversion calls stop from time to time, with the memory that it takes, in bytes. When stop
+	// returns true, Answer returns conversion.ErrStopped.
 	//
 	// Answer must be safe for concurrent use, and must reject invalid JSON. Its error is shown to
 	// the client whose request needed the conversion, after the name of the object and its two
 	// versions.
-	Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, conversion.Outcome, error)
+	Answer(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, conversion.Outcome, error)
 }
 
 // Ruleset is one set of compiled rules. While rules change, a pod also serves the previous ruleset:
@@ -90,10 +86,9 @@ type HandlerOptions struct {
 	// MaxBodyBytes bounds the body of a review, in bytes. Larger bodies get status 413. Zero means
 	// DefaultMaxBodyBytes.
 	MaxBodyBytes int64
-	// MaxBytesInFlight bounds the memory of all concurrent calls, in bytes: their bodies, and
-	// answers of the same size. Further calls wait, and get status 429 if the wait is too long.
-	// Zero means DefaultMaxBytesInFlight.
-	MaxBytesInFlight int64
+	// MemoryLimit is the memory limit of the process, in bytes. It bounds connections, and the memory of all
+	// concurrent calls. Zero means DefaultMemoryLimit.
+	MemoryLimit int64
 	// Log receives one line per failed conversion: at most one per minute at info level, the others
 	// at debug level.
 	Log logr.Logger
@@ -146,8 +141,8 @@ type servedRuleset struct {
 // NewHandler returns a Handler that converts by the ruleset in the path of the call.
 func NewHandler(rulesets []Ruleset, options HandlerOptions) *Handler {
 	options.MaxBodyBytes = cmp.Or(options.MaxBodyBytes, DefaultMaxBodyBytes)
-	options.MaxBytesInFlight = cmp.Or(options.MaxBytesInFlight, DefaultMaxBytesInFlight)
-	h := &Handler{options: options, limiters: newLimiters(options.MaxBytesInFlight, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now()}
+	options.MemoryLimit = cmp.Or(options.MemoryLimit, DefaultMemoryLimit)
+	h := &Handler{options: options, limiters: newLimiters(options.MemoryLimit-programBytes, runtime.GOMAXPROCS(0)), mux: http.NewServeMux(), since: time.Now()}
 	h.metrics, h.nameless = newMetrics(h), h.newKind(Ruleset{})
 	h.served.Store(&served{})
 	h.serve(rulesets, nil)

@@ -26,7 +26,8 @@ type kind struct {
 
 func (h *Handler) newKind(ruleset Ruleset) *kind {
 	return &kind{crd: ruleset.CRD, group: ruleset.Group, name: ruleset.Kind,
-		metrics: newKindMetrics(), failures: newFailureLog(&h.failures, ruleset.CRD, time.Now)}
+		metrics: newKindMetrics(), failures: newFailureLog(&h.failures, ruleset.CRD, time.Now),
+		held: shares{bodies: holder{part: partOfKind}, objects: map[string]*holder{}}}
 }
 
 // log returns the log for lines about calls of the kind.
@@ -37,8 +38,20 @@ func (x *exchange) log() logr.Logger {
 // shared reports whether the pod converts several kinds. A pod with one kind needs no turns.
 func (x *exchange) shared() bool { return len(x.served.kinds) > 1 }
 
-// beginWork waits for a processor.
+// beginWork waits for memory to convert, and for a processor.
 func (x *exchange) beginWork(ctx context.Context) *refusal {
+	x.spare = conversionBytes + textBytes*int64(len(x.in))
+	var err error
+	if x.work, err = x.handler.limiters.work.acquire(ctx, &x.kind.held.work, x.spare); err != nil {
+		if ctx.Err() == nil {
+			return busy()
+		}
+		return &refusal{http.StatusRequestTimeout, failureCanceled, errAbandoned.Error()}
+	}
+	return x.takeProcessor(ctx)
+}
+
+func (x *exchange) takeProcessor(ctx context.Context) *refusal {
 	if !x.shared() {
 		return nil
 	}
@@ -50,10 +63,38 @@ func (x *exchange) beginWork(ctx context.Context) *refusal {
 }
 
 func (x *exchange) endWork() {
+	x.returnProcessor()
+	x.handler.limiters.work.release(&x.kind.held.work, x.work)
+	x.work = 0
+}
+
+func (x *exchange) returnProcessor() {
 	if x.working {
 		x.handler.limiters.processors.release(&x.kind.held.processors, 1)
 		x.working = false
 	}
+}
+
+// mustStop reports whether a conversion must stop: no client waits for it, or it may not have this memory.
+func (x *exchange) mustStop(memory int64) bool {
+	if x.abandoned() {
+		return true
+	}
+	more := x.spare + memory - x.work
+	if more <= 0 {
+		return false
+	}
+	more = max(more, growBytes)
+	granted, ever := x.handler.limiters.work.grow(&x.kind.held.work, x.work, more)
+	switch {
+	case granted:
+		x.work += more
+	case ever:
+		x.refused = busy()
+	default:
+		x.tooMuch = true
+	}
+	return !granted
 }
 
 // yield lets other kinds that wait for a processor go first. It returns false if the caller gave up
@@ -66,8 +107,8 @@ func (x *exchange) yield() bool {
 	if !x.handler.limiters.processors.wantedByOthers(&x.kind.held.processors) {
 		return true
 	}
-	x.endWork()
-	return x.beginWork(x.ctx) == nil
+	x.returnProcessor()
+	return x.takeProcessor(x.ctx) == nil
 }
 
 const (

@@ -51,8 +51,8 @@ func converting(each func(name string)) Converter {
 }
 
 // twoKinds returns a handler that converts two kinds, of example.org and of example.net.
-func twoKinds(options HandlerOptions, org, net Converter) *Handler {
-	return NewHandler([]Ruleset{kindOf("example.org", org), kindOf("example.net", net)}, options)
+func twoKinds(org, net Converter) *Handler {
+	return NewHandler([]Ruleset{kindOf("example.org", org), kindOf("example.net", net)}, HandlerOptions{})
 }
 
 // nothing converts without a change.
@@ -99,7 +99,7 @@ func TestEndOfAKind(t *testing.T) {
 
 // TestFailuresOfKinds: one kind cannot evict the failures of another, and each is read by itself.
 func TestFailuresOfKinds(t *testing.T) {
-	handler := twoKinds(HandlerOptions{}, nil, nil)
+	handler := twoKinds(nil, nil)
 	kinds := handler.served.Load().kinds
 	kinds[jobs].failures.add(failureKey{from: "v1"}, "a", "bad")
 	kinds[jobs].failures.addOversized("a", &conversion.Omitted{})
@@ -122,7 +122,7 @@ func TestFloodOfOneKind(t *testing.T) {
 		end := make(chan struct{})
 		running, most := 0, 0
 		var mu sync.Mutex
-		handler := twoKinds(HandlerOptions{}, converting(func(string) {
+		handler := twoKinds(converting(func(string) {
 			mu.Lock()
 			running++
 			most = max(most, running)
@@ -155,7 +155,7 @@ func TestLongReviewYields(t *testing.T) {
 			rulesets = append(rulesets, kindOf(group, converting(func(string) { <-step })))
 		}
 		handler := NewHandler(rulesets, HandlerOptions{Log: logr.Discard()})
-		handler.limiters = newLimiters(DefaultMaxBytesInFlight, 2)
+		handler.limiters = newLimiters(DefaultMemoryLimit, 2)
 		handler.limiters.serveKinds(len(rulesets))
 		var calls sync.WaitGroup
 		call := func(group string, names ...string) {
@@ -257,7 +257,7 @@ func postSliced(handler http.Handler, body string, copies func()) int {
 // TestCopiesOfAFlood: large bodies and answers of one kind are copied by its part of the processors.
 func TestCopiesOfAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
+		handler, large := twoKinds(nothing, nothing), reviewOf("example.org", strings.Repeat("a", 4*firstBytes))
 		var copying, most, copies int
 		var mu sync.Mutex
 		count := func(change int) {
@@ -290,7 +290,7 @@ func TestCopiesOfAFlood(t *testing.T) {
 // processor.
 func TestSlowClientsHoldNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		handler, large := twoKinds(HandlerOptions{}, nothing, nothing), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
+		handler, large := twoKinds(nothing, nothing), reviewOf("example.org", strings.Repeat("a", 2*firstBytes))
 		proceed := make(chan struct{})
 		var slow sync.WaitGroup
 		for range 8 {
@@ -321,7 +321,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 	})
 	names := slices.Repeat([]string{strings.Repeat("a", firstBytes/10)}, 100)
 	large := reviewOf("example.org", names...)
-	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(HandlerOptions{}, nothing, nothing), ConvertPath+"/example.org", large).Code)
+	expect.Equal(t, "status", http.StatusOK, postTo(twoKinds(nothing, nothing), ConvertPath+"/example.org", large).Code)
 	got, want := int(turns.Load()), len(names)+2*((len(large)-firstBytes)/sliceBytes-1)
 	if ended.Store(true); got < want {
 		t.Errorf("others ran %d times, want %d", got, want)
@@ -333,7 +333,7 @@ func TestLongCallLetsOthersRun(t *testing.T) {
 func TestPanicOfOneKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		handler := twoKinds(HandlerOptions{}, converting(func(string) { panic("oh") }), converting(func(string) { <-end }))
+		handler := twoKinds(converting(func(string) { panic("oh") }), converting(func(string) { <-end }))
 		answered := make(chan string, 1)
 		go func() {
 			answered <- postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Body.String()
@@ -354,54 +354,34 @@ func TestPanicOfOneKind(t *testing.T) {
 
 // TestMemoryOfOneKind: a kind whose calls hold its part of the memory does not make another wait.
 func TestMemoryOfOneKind(t *testing.T) {
-	handler := twoKinds(HandlerOptions{MaxBytesInFlight: 16 * firstBytes}, nil, nothing)
-	handler.limiters.first.maxWait = 0
-	flooding := &handler.served.Load().kinds[jobs].held.first
-	for range 2 {
-		_, err := handler.limiters.first.acquire(t.Context(), flooding, memoryPerByte*firstBytes)
-		expect.NoError(t, err)
-	}
-	expect.Equal(t, "status of the kind", http.StatusTooManyRequests, postTo(handler, ConvertPath+"/example.org", strings.Repeat(" ", firstBytes)).Code)
-	expect.Equal(t, "status of the other", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
-}
-
-// TestOversizedReviews: reviews that need more memory than their kind may hold are read one at a time,
-// and do not make other large reviews wait, whatever their size and the limit.
-func TestOversizedReviews(t *testing.T) {
-	for _, limit := range []int64{2, 4 * memoryPerByte * firstBytes, 16 * memoryPerByte * firstBytes} {
-		synctest.Test(t, func(t *testing.T) {
-			handler := twoKinds(HandlerOptions{MaxBytesInFlight: limit}, nothing, nothing)
-			oversized, stalled := reviewOf("example.org", strings.Repeat("a", 100*firstBytes)), make(chan struct{})
-			var calls sync.WaitGroup
-			call := func(body string) {
-				calls.Go(func() { expect.Equal(t, "status", http.StatusOK, postSliced(handler, body, func() { <-stalled })) })
-				synctest.Wait()
-			}
-			call(oversized)
-			kinds := handler.served.Load().kinds
-			for name, l := range map[string]*limiter{"first": handler.limiters.first, "second": handler.limiters.second} {
-				if free := l.limit - l.used; free < l.limit/2 {
-					t.Errorf("limit %d: %d of %d bytes of the limiter %s are free", limit, free, l.limit, name)
-				}
-			}
-			if limit > 2 {
-				large := reviewOf("example.net", strings.Repeat("a", firstBytes))
-				expect.Equal(t, "status of a large review of another kind", http.StatusOK, postTo(handler, ConvertPath+"/example.net", large).Code)
-			}
-			other := http.StatusContinue
-			calls.Go(func() {
-				other = postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", strings.Repeat("a", 100*firstBytes))).Code
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		handler := twoKinds(converting(func(string) { <-end }), nothing)
+		handler.limiters.processors.limit = 1000
+		handler.limiters.serveKinds(2)
+		large := func(group, name string) string {
+			return strings.Replace(reviewOf(group, name), `{"name"`, `{"annotations":{"a":"`+strings.Repeat("a", 1<<20)+`"},"namespace":"`+name+`","name"`, 1)
+		}
+		statuses := make([]int, 100)
+		var flood sync.WaitGroup
+		for i := range statuses {
+			flood.Go(func() {
+				statuses[i] = postTo(handler, ConvertPath+"/example.org", large("example.org", fmt.Sprint(i))).Code
 			})
-			synctest.Wait()
-			expect.Equal(t, "status of a second oversized review", http.StatusContinue, other)
-			expect.Equal(t, "bytes of it", 0, kinds["jobs.example.net"].held.second.used)
-			close(stalled)
-			calls.Wait()
-			expect.Equal(t, "status of it in the end", http.StatusOK, other)
-			expect.Equal(t, "bytes in the end", 0, usedBytes(handler))
-			expect.Equal(t, "oversized reviews in the end", 0, handler.limiters.oversized.used)
-		})
-	}
+		}
+		synctest.Wait()
+		used, limit := handler.limiters.bytes(&handler.served.Load().kinds[jobs].held)
+		if most := handler.options.MemoryLimit / 4; used < limit/2 || used > most {
+			t.Errorf("the kind holds %d bytes, of %d", used, most)
+		}
+		other := postTo(handler, ConvertPath+"/example.net", large("example.net", "a"))
+		expect.Equal(t, "status of the other", http.StatusOK, other.Code)
+		close(end)
+		flood.Wait()
+		slices.Sort(statuses)
+		expect.Equal(t, "statuses of the kind", []int{http.StatusOK, http.StatusTooManyRequests}, slices.Compact(statuses))
+		expect.Equal(t, "bytes in the end", 0, handler.limiters.used())
+	})
 }
 
 // TestSharedDirectory: rulesets of several kinds are served side by side, a broken one affects no

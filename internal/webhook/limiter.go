@@ -7,10 +7,11 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// maxWait is how long a call waits for memory. API servers abandon a call after 30 s. If told to,
+// maxWait is how long a call waits for memory to convert. API servers abandon a call after 30 s. If told to,
 // they retry before that, possibly at another pod.
 const maxWait = 10 * time.Second
 
@@ -24,8 +25,9 @@ type limiter struct {
 
 	mu   sync.Mutex
 	used int64
-	// perKind is what one kind may hold.
+	// perKind is what one of the kinds may hold.
 	perKind int64
+	kinds   int
 	// waiting are the kinds with waiting calls, in the order of their turns.
 	waiting []*share
 }
@@ -50,8 +52,22 @@ func newLimiter(limit int64, maxWait time.Duration) *limiter {
 func (l *limiter) serveKinds(count int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.kinds = count
+	l.divide()
+}
+
+// resize sets the limit.
+func (l *limiter) resize(limit int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = limit
+	l.divide()
+}
+
+// divide sets what each kind may hold. The caller must hold l.mu.
+func (l *limiter) divide() {
 	l.perKind = l.limit
-	if count > 1 {
+	if l.kinds > 1 {
 		l.perKind -= l.limit / 2
 	}
 	for _, kind := range l.waiting {
@@ -121,15 +137,23 @@ func (l *limiter) release(kind *share, amount int64) {
 	l.admit()
 }
 
-// allows reports whether a kind may hold that much more.
-func (l *limiter) allows(kind *share, amount int64) bool { return kind.used+amount <= l.perKind }
-
-// exceedsPart reports whether an amount is more than a kind may hold.
-func (l *limiter) exceedsPart(amount int64) bool {
+// grow takes more for a call that holds something, without a wait. A call has at most three quarters of the limit,
+// so that it cannot keep others from beginning. ever is false if it would get that much at no time.
+func (l *limiter) grow(kind *share, held, more int64) (granted, ever bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return amount > l.perKind
+	if held+more > l.limit/4*3 {
+		return false, false
+	}
+	if kind.used > held && !l.allows(kind, more) || l.used+more > l.limit {
+		return false, true
+	}
+	l.take(kind, more)
+	return true, true
 }
+
+// allows reports whether a kind may hold that much more.
+func (l *limiter) allows(kind *share, amount int64) bool { return kind.used+amount <= l.perKind }
 
 func (l *limiter) take(kind *share, amount int64) {
 	l.used += amount
@@ -174,45 +198,66 @@ func (l *limiter) held(kind *share) (used, limit int64) {
 	return kind.used, l.perKind
 }
 
-// limiters are the limiters of a Handler.
+// limiters are the limits of a Handler.
 //
-// Those of memory are acquired one after the other: first by every call for the start of its body,
-// second by calls with longer bodies. A call that waits for the second limiter holds nothing that
-// the calls ahead of it need, so there is no deadlock. A client that announces a large body and
-// does not send it only delays other large bodies.
-//
-// A body that needs more of the second limiter than its kind may hold also acquires oversized, before
-// that, so that one such body at a time is read in the whole pod. It takes the part of its kind, and
-// leaves the other half to others. The rest of what it needs is not counted: with the default limits,
-// up to 32 MiB above 128 MiB, in a pod with 256 MiB. To refuse it would be no better: with a low
-// limit, it may be a single object. API servers send one object of at most 3 MiB at a time, so such
-// bodies come from other clients or from low limits.
+// A call takes memory of bodies for its body, as that arrives, and for its answer. If there is none, it is
+// refused, because a call that waits would keep what it has. With its body, it waits for memory to convert,
+// which it has only while it converts, so that there is no deadlock. A conversion that needs more than was
+// estimated takes it if it is there.
 //
 // processors is acquired by calls that have read their bodies, and to copy each slice of a large body
 // or answer, so that one kind leaves processors to the others. A call that converts many objects lets
 // other kinds go first after each object.
-type limiters struct{ first, second, oversized, processors *limiter }
+type limiters struct {
+	bodies           budget
+	work, processors *limiter
+	// connections is how many there may be.
+	connections atomic.Int64
+}
 
-// newLimiters splits a limit of bytes between the two of memory.
+// newLimiters divides a number of bytes.
 func newLimiters(bytes int64, processors int) *limiters {
-	return &limiters{
-		first: newLimiter(bytes-bytes/2, maxWait), second: newLimiter(bytes/2, maxWait), oversized: newLimiter(1, maxWait),
-		processors: newLimiter(int64(max(processors, 2)), callTimeout),
-	}
+	l := &limiters{work: newLimiter(0, maxWait), processors: newLimiter(int64(max(processors, 2)), callTimeout)}
+	l.resize(bytes)
+	return l
+}
+
+// resize divides another number of bytes.
+func (l *limiters) resize(bytes int64) {
+	part := max(bytes/6, leastPart)
+	l.connections.Store(max(part/connectionBytes, leastConnections))
+	l.bodies.mu.Lock()
+	l.bodies.limit = part
+	l.bodies.mu.Unlock()
+	l.work.resize(3 * part)
+}
+
+// used is the memory that all calls hold.
+func (l *limiters) used() int64 {
+	l.work.mu.Lock()
+	defer l.work.mu.Unlock()
+	l.bodies.mu.Lock()
+	defer l.bodies.mu.Unlock()
+	return l.work.used + l.bodies.used
 }
 
 // shares are what the calls of one kind hold of the limiters.
-type shares struct{ first, second, oversized, processors share }
+type shares struct {
+	bodies           holder
+	work, processors share
+	// objects are what calls hold for objects and for namespaces.
+	objects map[string]*holder
+}
 
 func (l *limiters) serveKinds(count int) {
-	for _, limiter := range []*limiter{l.first, l.second, l.oversized, l.processors} {
-		limiter.serveKinds(count)
-	}
+	l.work.serveKinds(count)
+	l.processors.serveKinds(count)
 }
 
 // bytes returns the memory that a kind holds, and what it may hold.
 func (l *limiters) bytes(kind *shares) (used, limit int64) {
-	first, most := l.first.held(&kind.first)
-	second, more := l.second.held(&kind.second)
-	return first + second, most + more
+	used, limit = l.work.held(&kind.work)
+	l.bodies.mu.Lock()
+	defer l.bodies.mu.Unlock()
+	return used + kind.bodies.used, limit + l.bodies.limit/2
 }

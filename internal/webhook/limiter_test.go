@@ -37,27 +37,13 @@ func TestLimiterStopsWaiting(t *testing.T) {
 	})
 }
 
-func TestLimitersShareTheLimit(t *testing.T) {
-	for _, limit := range []int64{1, 10, 11} {
-		l, kind := newLimiters(limit, 2), shares{}
-		_, err := l.first.acquire(t.Context(), &kind.first, limit)
-		expect.NoError(t, err)
-		_, err = l.second.acquire(t.Context(), &kind.second, limit)
-		expect.NoError(t, err)
-		used, most := l.bytes(&kind)
-		expect.Equal(t, "limit", limit, most)
-		expect.Equal(t, "used", limit, used)
-	}
-}
-
-// usedBytes is the memory that all calls of a handler hold.
-func usedBytes(handler *Handler) (total int64) {
-	for _, l := range []*limiter{handler.limiters.first, handler.limiters.second} {
-		l.mu.Lock()
-		total += l.used
-		l.mu.Unlock()
-	}
-	return total
+// makeBusy makes a handler refuse calls, which find no memory to convert.
+func makeBusy(t *testing.T, handler *Handler) {
+	t.Helper()
+	work := handler.limiters.work
+	work.maxWait = 0
+	_, err := work.acquire(t.Context(), new(share), work.limit)
+	expect.NoError(t, err)
 }
 
 // TestLimiterIsFairToKinds: one kind floods, and the calls of others are admitted all the same.
@@ -142,6 +128,26 @@ func TestLimiterForgetsWhoLeft(t *testing.T) {
 		expect.Equal(t, "used", 0, l.used)
 		expect.Equal(t, "waiting kinds", 0, len(l.waiting))
 	})
+}
+
+// TestLimiterGrows: a call gets more only at once, and not so much that others cannot begin.
+func TestLimiterGrows(t *testing.T) {
+	l := newLimiter(10, 0)
+	var a, b share
+	_, err := l.acquire(t.Context(), &a, 2)
+	expect.NoError(t, err)
+	_, err = l.acquire(t.Context(), &b, 4)
+	expect.NoError(t, err)
+	for _, want := range []struct {
+		more          int64
+		granted, ever bool
+	}{{3, true, true}, {1, true, true}, {1, false, false}} {
+		granted, ever := l.grow(&a, a.used, want.more)
+		expect.Equal(t, fmt.Sprint(want.more, " more"), []bool{want.granted, want.ever}, []bool{granted, ever})
+	}
+	granted, ever := l.grow(&b, b.used, 1)
+	expect.Equal(t, "of what another has", []bool{false, true}, []bool{granted, ever})
+	expect.Equal(t, "used", 10, l.used)
 }
 
 // TestLimiterWithMoreKinds: a call that waits while the pod begins to serve a second kind gets no more

@@ -212,6 +212,6 @@ func one() float64 { return 1 }
 // handler serves MetricsPath only.
 func (m *metrics) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET "+MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: metricsScrapes}))
 	return mux
 }

@@ -21,8 +21,8 @@ type scraped struct{ handler *Handler }
 
 var (
 	inFlight       = describeMetric("requests_in_flight", "ConversionReviews that are being read, converted or answered, or wait for memory or a processor.")
-	bytesInFlight  = describeMetric("bytes_in_flight", "Memory that is taken for the bodies and answers of ConversionReviews.")
-	bytesLimit     = describeMetric("bytes_in_flight_limit", "Memory that may be taken for the bodies and answers of ConversionReviews.")
+	bytesInFlight  = describeMetric("bytes_in_flight", "Memory that reviews take for their bodies and answers, and to convert.")
+	bytesLimit     = describeMetric("bytes_in_flight_limit", "Memory that reviews may take for their bodies and answers, and to convert.")
 	expiry         = describeMetric("certificate_expiry_timestamp_seconds", "When the serving certificate expires, in seconds of Unix time.")
 	servedRulesets = describeMetric("ruleset_info", "The compiled rules that are served: one series each. Always 1.", "hash")
 	failedRulesets = prometheus.NewDesc(namespace+"_rulesets_failed", "Rulesets that the pod has and cannot serve.", nil, nil)

@@ -26,7 +26,7 @@ import (
 // outcomeFunc implements Converter by a function that returns the outcome.
 type outcomeFunc func(object string) (conversion.Outcome, error)
 
-func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func() bool) ([]byte, conversion.Outcome, error) {
+func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func(int64) bool) ([]byte, conversion.Outcome, error) {
 	s := scanner{data: text}
 	object := s.value()
 	outcome, err := f(string(object))
@@ -66,7 +66,7 @@ func newMeasured() *Handler {
 		}
 		return outcome, nil
 	}), [2]string{"v1", "v1beta1"}, [2]string{"v1beta1", "v1"}), HandlerOptions{
-		BuildVersion: "v0.0.0", MaxBodyBytes: 1000, MaxBytesInFlight: 10000, Log: logr.Discard(),
+		BuildVersion: "v0.0.0", MaxBodyBytes: 1000, Log: logr.Discard(),
 	})
 }
 
@@ -140,9 +140,7 @@ func TestMetricsCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handler := newMeasured()
 			if tc.busy {
-				handler.limiters.first.maxWait = 0
-				_, err := handler.limiters.first.acquire(t.Context(), new(share), 10000)
-				expect.NoError(t, err)
+				makeBusy(t, handler)
 			}
 			before := counted(scrape(t, handler))
 			post(handler, tc.body)

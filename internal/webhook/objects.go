@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,16 @@ import (
 var (
 	errNotAnObject = errors.New("it is not a JSON object")
 	errAbandoned   = errors.New("the API server gave up on the call before it was answered")
+	errTooMuch     = errors.New("its conversion takes more memory than the converter pod has: shorten its lists and maps, or raise the memory limit of converter pods")
 )
+
+// whyStopped is why mustStop stopped a conversion.
+func (x *exchange) whyStopped() error {
+	if x.tooMuch {
+		return errTooMuch
+	}
+	return errAbandoned
+}
 
 // convertObjects converts the list at the position of the scanner, up to the first object that
 // fails, and appends the results to the answer.
@@ -63,8 +73,12 @@ func (x *exchange) convertObject(s *scanner) *pair {
 		return x.target.pair("")
 	}
 	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version, x.stop)
+	if x.refused != nil {
+		s.fail(errStopped)
+		return x.target.pair(outcome.From)
+	}
 	if errors.Is(err, conversion.ErrStopped) {
-		err = errAbandoned
+		err = x.whyStopped()
 	}
 	if err != nil {
 		x.failObject(outcome.From, failureOf(err), err)
@@ -86,6 +100,9 @@ func (x *exchange) convertObject(s *scanner) *pair {
 func failureOf(err error) failure {
 	if errors.Is(err, errAbandoned) {
 		return failureCanceled
+	}
+	if errors.Is(err, errTooMuch) {
+		return failureOverBudget
 	}
 	if known := slices.Index(causeOf[:], conversion.CauseOf(err)); known >= 0 {
 		return failure(known)
@@ -111,6 +128,28 @@ func (x *exchange) failObject(from string, failure failure, cause error) {
 		object = fmt.Sprintf("object %d of the review", x.converted)
 	}
 	x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", object, versions, cause))
+}
+
+// objectOf returns the namespace and the name of the first object of a review, empty if it has none.
+func objectOf(review []byte) (namespace, name string) {
+	s := scanner{data: review, anyDepth: true}
+	s.members(func(member string) {
+		if member != "request" {
+			s.value()
+			return
+		}
+		s.members(func(member string) {
+			if member != "objects" || s.peek() != '[' {
+				s.value()
+				return
+			}
+			if list := s.value(); len(list) > 0 {
+				whole, _ := describe(bytes.TrimLeft(list[1:], " \t\r\n"))
+				namespace, name, _ = strings.Cut(validName(whole), "/")
+			}
+		})
+	})
+	return namespace, name
 }
 
 // describe returns the name of an object of a review, which is empty if it has none: server-side

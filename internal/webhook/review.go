@@ -176,6 +176,9 @@ func (x *exchange) readString(member members, name string) []byte {
 		return nil
 	}
 	text := x.scanner.text()
+	if len(text) > maxText {
+		x.scanner.fail(fmt.Errorf("it is longer than %d bytes", maxText))
+	}
 	x.scanner.within(name)
 	return text
 }

@@ -21,7 +21,7 @@ import (
 // respond converts a body without a server.
 func respond(t *testing.T, handler *Handler, body string) (answer string, err error) {
 	t.Helper()
-	x := handler.newExchange()
+	x := handler.newExchange(t.Context())
 	defer x.release()
 	x.in = append(x.in, body...)
 	if refused := x.selectRuleset("abc", ""); refused != nil {

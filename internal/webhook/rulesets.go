@@ -125,7 +125,10 @@ func (d *RulesetDirectory) update(handler *Handler) (changed bool) {
 }
 
 // serve makes the handler serve the loaded rulesets, and report the others.
-func (d *RulesetDirectory) serve(handler *Handler) { handler.serve(d.rulesets, d.failed) }
+func (d *RulesetDirectory) serve(handler *Handler) {
+	handler.serve(d.rulesets, d.failed)
+	handler.fit()
+}
 
 // list loads the rulesets that are new in the directory, and reports whether something changed. The
 // directory was modified at that time, or has been since.

@@ -58,7 +58,7 @@ func sampleReview(count int) []byte {
 // begin returns the exchange of a call with the ruleset of tests.
 func begin(t testing.TB, handler *Handler) *exchange {
 	t.Helper()
-	x := handler.newExchange()
+	x := handler.newExchange(t.Context())
 	if refused := x.selectRuleset("abc", ""); refused != nil {
 		t.Fatal(refused)
 	}

@@ -96,9 +96,13 @@ func (s *scanner) members(each func(name string)) {
 	}
 }
 
-// textOrSkip reads a value, and returns it if it is a string.
+// maxText is the length of the longest text that is read from a request, besides objects: names have at most 253
+// characters. Answers and messages repeat some texts, also several times.
+const maxText = 1 << 10
+
+// textOrSkip reads a value, and returns it if it is a string, and not too long.
 func (s *scanner) textOrSkip() string {
-	if s.peek() != '"' {
+	if span := (&scanner{data: s.data, pos: s.pos, anyDepth: true}).value(); s.peek() != '"' || len(span) > maxText {
 		s.value()
 		return ""
 	}

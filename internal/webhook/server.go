@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,10 +47,14 @@ const (
 	idleTimeout = 5 * time.Minute
 	// readTimeout and writeTimeout free the resources of a stuck client. API servers have abandoned
 	// the call by then.
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second
-	readHeaderTimeout = 10 * time.Second // of requests for metrics
-	maxHeaderBytes    = 64 << 10
+	readTimeout  = 30 * time.Second
+	writeTimeout = 60 * time.Second
+	// readHeaderTimeout is for the handshake of TLS, and for a header from its first byte on.
+	readHeaderTimeout = 10 * time.Second
+	// maxHeaderBytes is ten times what API servers send. net/http adds 4 KiB.
+	maxHeaderBytes = 4 << 10
+	// metricsConnections is the limit of connections to the port for Prometheus, and of scrapes at a time.
+	metricsConnections, metricsScrapes = 32, 2
 )
 
 // ServerOptions configures a Server.
@@ -81,8 +84,8 @@ type Server struct {
 	options      ServerOptions
 	certificates *certwatcher.CertWatcher
 	http         *http.Server
-	// connections is the number of open connections of http.
-	connections atomic.Int64
+	// listener has the open connections of http.
+	listener *listener
 	// readTimeout is the constant, except in tests.
 	readTimeout time.Duration
 	// metrics is nil if metrics are disabled.
@@ -101,13 +104,11 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("loading the serving certificate from %s: %w", options.CertificateDirectory, err)
 	}
 	s := &Server{handler: handler, options: options, certificates: certificates, readTimeout: readTimeout, after: time.After}
-	s.http = s.newHTTPServer(http.HandlerFunc(s.receive))
-	s.http.ConnState = s.count
-	// Both begin with the connection if it had no request before.
-	s.http.ReadHeaderTimeout, s.http.ReadTimeout = idleTimeout, 0
-	// net/http and crypto/tls resume sessions by tickets without configuration.
-	s.http.TLSConfig = &tls.Config{GetCertificate: certificates.GetCertificate}
-	pki.RequireModernTLS(s.http.TLSConfig)
+	s.http = s.newHTTPServer(handler)
+	// crypto/tls resumes sessions by tickets without configuration.
+	config := &tls.Config{GetCertificate: certificates.GetCertificate, NextProtos: []string{"http/1.1"}}
+	pki.RequireModernTLS(config)
+	s.listener = s.newListener(config, handler.limiters.connections.Load)
 	handler.metrics.certificateExpiry = s.certificateExpiry
 	if options.Rulesets != nil {
 		options.Rulesets.serve(handler)
@@ -124,10 +125,10 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           handler,
+		Handler:           s.receive(handler),
 		Protocols:         protocols,
+		ConnContext:       withAddress,
 		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
@@ -136,20 +137,16 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	}
 }
 
-// receive limits the time for the body of a request.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readTimeout)) // net/http supports it
-	s.handler.ServeHTTP(w, r)
+func (s *Server) newListener(config *tls.Config, limit func() int64) *listener {
+	return &listener{tls: config, limit: limit, log: s.options.Log, addresses: map[string]*address{}}
 }
 
-// count is called when the state of a connection changes.
-func (s *Server) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.connections.Add(1)
-	case http.StateClosed:
-		s.connections.Add(-1)
-	}
+// receive limits the time for the body of a request.
+func (s *Server) receive(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readTimeout)) // net/http supports it
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // certificateExpiry returns when the serving certificate expires, in seconds of Unix time.
@@ -212,7 +209,8 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 
 func (s *Server) accept(listener net.Listener) error {
 	s.options.Log.Info("Serving conversions", "address", listener.Addr().String(), "rulesetHashes", s.handler.served.Load().hashes)
-	if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	s.listener.Listener = listener
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving conversion requests: %w", err)
 	}
 	return nil
@@ -220,7 +218,9 @@ func (s *Server) accept(listener net.Listener) error {
 
 func (s *Server) acceptMetrics(listener net.Listener) error {
 	s.options.Log.Info("Serving metrics", "address", listener.Addr().String())
-	if err := s.metrics.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	limited := s.newListener(nil, func() int64 { return metricsConnections })
+	limited.Listener = listener
+	if err := s.metrics.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
 	return nil
@@ -268,7 +268,7 @@ func (s *Server) drain(running context.Context) {
 	}
 	poll := time.NewTicker(pollPeriod)
 	defer poll.Stop()
-	for s.connections.Load() > 0 {
+	for s.listener.connections() > 0 {
 		select {
 		case <-poll.C:
 		case <-end:

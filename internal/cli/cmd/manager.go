@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/conversion-operator/conversion-operator/controllers"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/migration"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
@@ -203,6 +204,7 @@ func (o managerOptions) newManager(traces *tracing.Tracing) (ctrl.Manager, error
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	kubeconfig.Wrap(traces.Transport)
+	pages.Bound(kubeconfig)
 	kubeconfig.QPS = -1                  // priority and fairness on the API server is the better judge
 	kubeconfig.DisableCompression = true // it costs an API server more than the network of a cluster
 	// A CustomResourceDefinition is read in each reconciliation. API servers take several times as long to

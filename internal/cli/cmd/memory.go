@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -22,11 +23,20 @@ const containerMemory = "/sys/fs/cgroup/memory.max"
 const earlyPercent = 50
 
 // limitMemory keeps the process below the memory limit of its container, unless
-// GOMEMLIMIT is set.
-func limitMemory() {
-	if limit := memoryLimit(containerMemory); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+// GOMEMLIMIT is set. It returns the lower of the two, 0 if there is none.
+func limitMemory() int64 {
+	limit := memoryLimit(containerMemory)
+	if limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 	}
+	set := debug.SetMemoryLimit(-1)
+	switch {
+	case set == math.MaxInt64:
+		return limit
+	case limit == 0:
+		return set
+	}
+	return min(limit, set)
 }
 
 // collectEarly collects garbage before it accumulates, unless GOGC is set.
@@ -72,7 +82,8 @@ func collections() uint64 {
 }
 
 // memoryLimit is the heap size from which the garbage collector works harder, in
-// bytes: nine tenths of the container's limit, or 0 if there is no limit. Without
+// bytes: four fifths of the container's limit, or 0 if there is no limit. The rest is
+// for the pages of the program, and for what the collector is late with. Without
 // it, the collector lets the heap grow to twice the memory in use, and Linux kills
 // the process in the middle of its calls.
 func memoryLimit(file string) int64 {
@@ -84,5 +95,5 @@ func memoryLimit(file string) int64 {
 	if err != nil {
 		return 0 // "max"
 	}
-	return limit / 10 * 9
+	return limit / 5 * 4
 }

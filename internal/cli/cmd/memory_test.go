@@ -20,7 +20,7 @@ func TestMemoryLimit(t *testing.T) {
 		text string
 		want int64
 	}{
-		"a limit":  {"268435456\n", 241591905},
+		"a limit":  {"268435456\n", 214748364},
 		"no limit": {"max\n", 0},
 		"nothing":  {"", 0},
 	}

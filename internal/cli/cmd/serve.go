@@ -30,7 +30,6 @@ type serveOptions struct {
 	alone        bool
 	metrics      string
 	maxBody      int64
-	maxInFlight  int64
 }
 
 func newServeCommand() *cobra.Command {
@@ -74,10 +73,7 @@ API servers have closed their connections, finishes the calls in flight, and end
 		"no other pod converts until the next one has started: the command stays ready after a stop signal, for the whole time of --drain")
 	flags.StringVar(&options.metrics, "metrics-bind-address", defaultMetricsAddress,
 		"address of /metrics for Prometheus, without TLS; 0 for none")
-	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "maximum size of a ConversionReview")
-	flags.Int64Var(&options.maxInFlight, "max-bytes-in-flight", webhook.DefaultMaxBytesInFlight,
-		"memory for all ConversionReviews in flight and their answers; further ones wait. "+
-			"The default is half of a converter pod's default memory limit: the other half is for uncollected garbage")
+	flags.Int64Var(&options.maxBody, "max-body-bytes", webhook.DefaultMaxBodyBytes, "maximum size of a review; API servers send less than the default")
 	return command
 }
 
@@ -92,20 +88,17 @@ func (o *serveOptions) validate() error {
 	if o.maxBody < 1 {
 		return fmt.Errorf("--max-body-bytes must be at least 1, is %d", o.maxBody)
 	}
-	if o.maxInFlight < 1 {
-		return fmt.Errorf("--max-bytes-in-flight must be at least 1, is %d", o.maxInFlight)
-	}
 	return nil
 }
 
 func (o *serveOptions) run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
-	limitMemory()
+	memory := limitMemory()
 	rulesets, err := webhook.OpenRulesets(o.rulesets, log, o.shared)
 	if err != nil {
 		return err
 	}
-	server, err := webhook.NewServer(o.newHandler(rulesets, log), webhook.ServerOptions{
+	server, err := webhook.NewServer(o.newHandler(rulesets, memory, log), webhook.ServerOptions{
 		Address:              o.address,
 		CertificateDirectory: o.certificates,
 		Rulesets:             rulesets,
@@ -122,11 +115,11 @@ func (o *serveOptions) run(ctx context.Context) error {
 
 // newHandler compiles the rulesets. It does so before the server listens, so a pod
 // that answers at all is ready for each of them.
-func (o *serveOptions) newHandler(rulesets *webhook.RulesetDirectory, log logr.Logger) *webhook.Handler {
+func (o *serveOptions) newHandler(rulesets *webhook.RulesetDirectory, memory int64, log logr.Logger) *webhook.Handler {
 	return webhook.NewHandler(rulesets.Rulesets(), webhook.HandlerOptions{
-		BuildVersion:     versionText(),
-		MaxBodyBytes:     o.maxBody,
-		MaxBytesInFlight: o.maxInFlight,
-		Log:              log,
+		BuildVersion: versionText(),
+		MaxBodyBytes: o.maxBody,
+		MemoryLimit:  memory,
+		Log:          log,
 	})
 }

@@ -5,6 +5,7 @@ package conversion
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -19,36 +20,43 @@ var (
 // Admit returns an error if an object must not be stored: it is a truncated form, or it could only
 // be converted to another version as a truncated form. Objects of versions that the ruleset does
 // not know are admitted, because a converter never truncates them.
-func (c *Converter) Admit(text []byte, stop func() bool) error {
+func (c *Converter) Admit(text []byte, stop func(memory int64) bool) error {
+	from, err := c.stored(text, stop)
+	if err != nil || from == nil {
+		return err
+	}
+	return c.convertible(text, from, stop)
+}
+
+// stored returns the version of an object, nil if it may be stored whatever it has, and an error if it is a
+// truncated form.
+func (c *Converter) stored(text []byte, stop func(memory int64) bool) (*version, error) {
 	s := stepPool.Get().(*step)
 	defer s.release()
 	s.start(stop)
 	root, from, err := c.parseWhole(s, text)
 	switch {
 	case CauseOf(err) == CauseUnknownVersion:
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	}
 	if metadata := root.get(&nameMetadata); metadata != nil && metadata.get(&nameDeletion) != nil && !isHeld(metadata) {
-		return nil // the deletion finishes: the last finalizer is gone
+		return nil, nil // the deletion finishes: the last finalizer is gone
 	}
-	if err := c.refuseMarked(s, root, from); err != nil {
-		return err
-	}
-	return c.convertible(text, from, stop)
+	return from, cmp.Or(c.refuseMarked(s, root, from), s.meter.err)
 }
 
 // AdmitDeletion returns an error if an object must not be deleted at a version: it is a truncated
 // form there, and the deletion would store it, with a deletion timestamp, until finalizers are
 // gone. waits is true if the deletion itself adds a finalizer.
-func (c *Converter) AdmitDeletion(text []byte, waits bool) error {
+func (c *Converter) AdmitDeletion(text []byte, waits bool, stop func(memory int64) bool) error {
 	s := stepPool.Get().(*step)
 	defer s.release()
-	s.start(nil)
+	s.start(stop)
 	root, from, err := c.parseWhole(s, text)
 	if err != nil {
-		return nil // an unreadable object may be deleted
+		return s.meter.err // otherwise, an unreadable object may be deleted
 	}
 	if metadata := root.get(&nameMetadata); !waits && !isHeld(metadata) {
 		return nil
@@ -106,7 +114,7 @@ func isHeld(metadata *node) bool {
 }
 
 // convertible returns an error if the object has no complete form in one of the other versions.
-func (c *Converter) convertible(text []byte, from *version, stop func() bool) error {
+func (c *Converter) convertible(text []byte, from *version, stop func(memory int64) bool) error {
 	var buffer []byte
 	for _, to := range c.versions {
 		if to == from {

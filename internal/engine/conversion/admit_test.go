@@ -46,7 +46,7 @@ func TestAdmit(t *testing.T) {
 	for i := range 5000 {
 		members = append(members, fmt.Sprintf(`"%d":{"z":"1"}`, i))
 	}
-	if err := c.Admit([]byte(named("v2", "", `"m":{`+strings.Join(members, ",")+`}`)), func() bool { return true }); !errors.Is(err, conversion.ErrStopped) {
+	if err := c.Admit([]byte(named("v2", "", `"m":{`+strings.Join(members, ",")+`}`)), func(int64) bool { return true }); !errors.Is(err, conversion.ErrStopped) {
 		t.Errorf("stopped: got %v", err)
 	}
 }
@@ -69,7 +69,7 @@ func TestAdmitDeletion(t *testing.T) {
 		"what no one can read":     {`{`, true, true},
 		"an object without a name": {`{"apiVersion":"example.com/v1","kind":"Widget"}`, false, true},
 	} {
-		err := c.AdmitDeletion([]byte(test.object), test.waits)
+		err := c.AdmitDeletion([]byte(test.object), test.waits, nil)
 		expect.Equal(t, fmt.Sprintf("%s: that it is admitted: %v", name, err), test.admitted, err == nil)
 	}
 }

@@ -7,13 +7,16 @@ const (
 	// bumpSize is the number of values that an arena allocates at once.
 	bumpSize = 128
 	// keptBumps and keptText limit the memory that an arena keeps between two conversions.
-	keptBumps = 64
-	keptText  = 1 << 20
+	keptBumps = 32
+	keptText  = 256 << 10
 )
 
 // arena is the memory of one conversion. Everything in it lives until the end of the conversion,
 // and is then reused at once: the usual conversion allocates nothing.
 type arena struct {
+	// meter counts work and memory. It is nil if nothing limits them.
+	meter *meter
+
 	nodes        bump[node]
 	lists        bump[*node]
 	pathContexts bump[pathContext]
@@ -32,7 +35,7 @@ func (a *arena) reset() bool {
 	a.pathContexts.reset()
 	a.keyed.reset()
 	a.text = a.text[:0]
-	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && len(a.keyed.chunks) <= keptBumps && cap(a.text) <= keptText
+	return len(a.nodes.chunks) <= keptBumps && len(a.lists.chunks) <= keptBumps && len(a.pathContexts.chunks) <= keptBumps && len(a.keyed.chunks) <= keptBumps && cap(a.text) <= keptText
 }
 
 // bump allocates values one after the other.
@@ -85,7 +88,14 @@ func (b *bump[T]) reset() {
 // textFrom returns the text from start on.
 func (a *arena) textFrom(start int) []byte { return a.text[start:len(a.text):len(a.text)] }
 
-func (a *arena) node() *node { return a.nodes.one() }
+func (a *arena) node() *node {
+	if a.nodes.used == len(a.nodes.current) {
+		a.nodes.nextChunk(1)
+		a.meter.take(bumpSize * valueBytes)
+	}
+	a.nodes.used++
+	return &a.nodes.current[a.nodes.used-1]
+}
 
 func (a *arena) newObject() *node {
 	n := a.node()
@@ -103,6 +113,7 @@ func (a *arena) newList() *node {
 func (a *arena) raw(text []byte) *node {
 	n := a.node()
 	n.kind, n.text = kindOf(text), text
+	a.meter.take(len(text))
 	return n
 }
 
@@ -136,6 +147,7 @@ func (a *arena) decode(quoted []byte) []byte {
 	if isPlain(inner) {
 		return inner
 	}
+	a.meter.take(len(inner))
 	start := len(a.text)
 	a.text = appendUnquoted(a.text, inner)
 	return a.textFrom(start)

@@ -120,6 +120,13 @@ func (p *programs) convert(s *step, values []*node, toHub, whenMissing bool) []*
 
 // evaluate charges the object's budget, and has no results once that is exhausted.
 func (s *step) evaluate(program *expression.Program, in expression.Input, field string) [][]byte {
+	defer s.meter.untilNow()()
+	for _, value := range in.Values {
+		s.meter.take(celBytes * len(value))
+	}
+	if s.meter.err != nil {
+		in.Values = make([][]byte, len(in.Values))
+	}
 	budget := &s.meter.expressions
 	before := budget.Spent()
 	results := program.Evaluate(in, budget)

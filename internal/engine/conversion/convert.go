@@ -124,11 +124,11 @@ func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta). It calls stop from
 // time to time and returns ErrStopped once that returns true. A nil stop never stops the
 // conversion.
-func (c *Converter) Answer(dst, text []byte, toVersion string, stop func() bool) ([]byte, Outcome, error) {
+func (c *Converter) Answer(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, Outcome, error) {
 	return c.convert(dst, text, toVersion, stop, true)
 }
 
-func (c *Converter) convert(dst, text []byte, toVersion string, stop func() bool, trimMetadata bool) ([]byte, Outcome, error) {
+func (c *Converter) convert(dst, text []byte, toVersion string, stop func(memory int64) bool, trimMetadata bool) ([]byte, Outcome, error) {
 	s := stepPool.Get().(*step)
 	defer s.release()
 	s.start(stop)
@@ -248,7 +248,7 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	apiVersion, kind := stringOf(root.get(&nameAPIVersion)), stringOf(root.get(&nameKind))
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || kind != c.ruleset.Kind {
-		return nil, failf(CauseWrongKind, "the object is %q of %q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
+		return nil, failf(CauseWrongKind, "the object is %.200q of %.200q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
 	}
 	if v := c.version(name); v != nil {
 		return v, nil
@@ -279,7 +279,7 @@ func stringOf(n *node) string {
 }
 
 func (c *Converter) unknownVersion(version string) error {
-	return failf(CauseUnknownVersion, "version %q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
+	return failf(CauseUnknownVersion, "version %.200q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
 		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 

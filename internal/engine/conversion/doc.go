@@ -54,7 +54,7 @@
 //     "go test ./internal/engine/conversion -run TestRecorded -update".
 //  6. Cases: rules_test.go, rule_kinds_test.go, compile_test.go, growth_test.go,
 //     compile/roundtrip_test.go, cli/explain/testdata/rules/policy.yaml and cli/explain/testdata/rules/crd.yaml,
-//     and an accepted and a refused one in controllers/validation_test.go, which "make integration"
+//     and an accepted and a refused one in internal/test/manager/validation_test.go, which "make integration"
 //     runs.
 //  7. The documentation and the explanations: api/docs/writing-rules.md and the table in it, the
 //     list in the README of the project, cli/explain/rule.go, cli/report/rules.go. docs_test.go converts the

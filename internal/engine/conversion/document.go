@@ -18,6 +18,7 @@ type documentCast struct {
 // convert returns nil if a text has no value of the schema's type. It prunes the value and fills in
 // defaults, so that the text can be compared with what the API server makes of the value.
 func (c *documentCast) convert(s *step, value *node, toHub bool) *node {
+	defer s.meter.untilNow()()
 	if toHub == c.Hub {
 		return c.write(s, s.bytes(value))
 	}
@@ -39,7 +40,7 @@ func (c *documentCast) convert(s *step, value *node, toHub bool) *node {
 }
 
 func (c *documentCast) write(s *step, value []byte) *node {
-	if s.spend(documentUnits * len(value)) {
+	if s.spendDocument(len(value)) {
 		return nil
 	}
 	content, ok := document.Decode(value)
@@ -57,8 +58,14 @@ func (c *documentCast) format(s *step, content any) *node {
 	return s.quote(text)
 }
 
+// spendDocument counts the work and the memory for a document of that many bytes.
+func (s *step) spendDocument(length int) (ended bool) {
+	s.meter.take(documentBytes * length)
+	return s.spend(documentUnits * length)
+}
+
 func (c *documentCast) read(s *step, text []byte) (content any, ok bool) {
-	if s.spend(documentUnits * len(text)) {
+	if s.spendDocument(len(text)) {
 		return nil, false
 	}
 	return document.Read(c.Document, text)
@@ -70,6 +77,7 @@ func (c *documentCast) patch(s *step, text *node, preserved []byte) *node {
 	if c.structure == nil || !isString(preserved) {
 		return text
 	}
+	defer s.meter.untilNow()()
 	content, ok := c.read(s, s.decode(text.text))
 	known, also := c.read(s, s.decode(preserved))
 	if !ok || !also || !c.structure.AddPruned(content, known) {

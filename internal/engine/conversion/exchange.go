@@ -273,7 +273,7 @@ func (s *step) preserveValues(x *exchange, values, images []*node, pc *pathConte
 			continue
 		}
 		e := entry{pointer: s.pointer(pc, x.from[i].pointer), value: s.bytes(value)}
-		s.spend(placeUnits * len(e.pointer))
+		s.spendPlace(len(e.pointer))
 		if !anyValue(images) {
 			e.anchor = s.anchorOf(pc, x.from[i].path, len(x.from[i].anchor))
 			s.preserving = append(s.preserving, e)

@@ -88,7 +88,7 @@ func (x *excluding) removeAbsent(s *step, n, list *node) {
 func (x *excluding) preserve(s *step, index int, element []byte) {
 	pointer := s.pointer(x.parent, x.pointer+"/"+strconv.Itoa(index))
 	s.preserving = append(s.preserving, entry{pointer: pointer, kind: excludedEntry, value: element})
-	s.spend(placeUnits * len(pointer))
+	s.spendPlace(len(pointer))
 }
 
 // convert converts the remaining elements one by one. Each call of one converts the element at an index,

@@ -60,7 +60,7 @@ func TestForgedElementsHaveTheSameBudget(t *testing.T) {
 func TestStop(t *testing.T) {
 	c := costlyConverter(t)
 	asked := 0
-	stop := func() bool { asked++; return asked == 3 }
+	stop := func(int64) bool { asked++; return asked == 3 }
 	if _, _, err := c.Answer(nil, []byte(widget("v1", longTexts(10, 20))), "v2", stop); err != nil || asked > 0 {
 		t.Errorf("asked %d times, error %v", asked, err)
 	}

@@ -156,7 +156,7 @@ func (p *parser) uniqueSorted(n *node, count, pos int) error {
 }
 
 func duplicateName(m *node, pos int) error {
-	return invalid(pos, fmt.Sprintf("the name %q is there twice", m.decodedName()))
+	return invalid(pos, fmt.Sprintf("the name %.200q is there twice", m.decodedName()))
 }
 
 func (p *parser) array(n *node, pos int, proj *projection) (end int, err error) {
@@ -187,6 +187,9 @@ func (p *parser) begin(pos int, end byte) (inside int, more bool, err error) {
 
 // next moves to the next element, or leaves the bracket.
 func (p *parser) next(pos int, end byte) (behind int, more bool, err error) {
+	if p.meter != nil && p.meter.err != nil {
+		return pos, false, p.meter.err
+	}
 	pos = skipSpace(p.src, pos)
 	switch byteAt(p.src, pos) {
 	case ',':

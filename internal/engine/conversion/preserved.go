@@ -115,7 +115,7 @@ func (e entries) sorted() entries {
 func (s *step) preserve(pc *pathContext, field *slot, kind entryKind, value []byte) {
 	e := entry{pointer: s.pointer(pc, field.pointer), kind: kind, value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))}
 	s.preserving = append(s.preserving, e)
-	s.spend(placeUnits * len(e.pointer))
+	s.spendPlace(len(e.pointer))
 }
 
 // anchorOf returns the anchor of an entry, nil if it is the parent object.

@@ -183,6 +183,7 @@ func isFormat(n *node) bool { return n != nil && string(n.text) == preservedForm
 
 func (s *step) readValues(of *node, kind entryKind, into entries) entries {
 	for m := of.first; m != nil; m = m.next {
+		s.meter.take(entryBytes)
 		into = append(into, entry{pointer: s.nameOf(m), kind: kind, value: m.text})
 	}
 	return into
@@ -197,6 +198,7 @@ func (s *step) readAbsent(list *node, into entries) (read entries, good bool) {
 		if !m.isText() {
 			return into, false
 		}
+		s.meter.take(entryBytes)
 		into = append(into, entry{pointer: s.decode(m.text), kind: absenceEntry})
 	}
 	return into, true
@@ -219,12 +221,26 @@ func (s *step) readAttributes(of *node, sorted entries, set func(*entry, []byte)
 	}
 }
 
+// metered counts the memory of what is read.
+type metered struct {
+	*meter
+	io.Reader
+}
+
+func (m metered) Read(into []byte) (int, error) {
+	n, err := m.Reader.Read(into)
+	if m.take(inflatedBytes * n); m.meter != nil && m.err != nil {
+		return n, m.err
+	}
+	return n, err
+}
+
 // inflate decompresses the output of pack, and returns nil for anything else.
 func (s *step) inflate(packed *node) []byte {
 	if !packed.isText() {
 		return nil
 	}
-	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(s.decode(packed.text))))
+	reader := metered{s.meter, flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(s.decode(packed.text))))}
 	var text bytes.Buffer
 	if size, err := text.ReadFrom(io.LimitReader(reader, maxPreserved+1)); err != nil || size > maxPreserved {
 		return nil

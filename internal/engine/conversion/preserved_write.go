@@ -149,6 +149,7 @@ func (s *step) pack(text []byte) []byte {
 	if len(text) <= readable {
 		return text
 	}
+	s.meter.take(packBytes)
 	var packed bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
 	packed.WriteString(`{"format":` + preservedFormat + `,"deflate":"`)

@@ -61,8 +61,7 @@ type step struct {
 	// sharedObjects and defaults are memory like that of the arena.
 	sharedObjects bump[sharedObject]
 	defaults      bump[defaultedField]
-	// meter counts the work. It is ownMeter unless the step is nested in another one.
-	meter    *meter
+	// ownMeter is the meter of the arena, unless the step is nested in another one.
 	ownMeter meter
 
 	outcome Outcome
@@ -187,7 +186,7 @@ func (s *step) removeOneSided(h *holder, n *node, pc *pathContext) {
 		s.text = append(append(pc.append(s.text), h.pointer...), '/')
 		s.text = appendPointerName(s.text, name)
 		pointer := s.textFrom(start)
-		s.spend(placeUnits * len(pointer))
+		s.spendPlace(len(pointer))
 		anchor := h.unknownAnchor
 		if field.when != 0 {
 			anchor = field.anchor

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -84,6 +85,16 @@ func Condition(crd *apiextensionsv1.CustomResourceDefinition, kind apiextensions
 		}
 	}
 	return false
+}
+
+// ServedSince is since when API servers serve the kind, nil if they do not.
+func ServedSince(crd *apiextensionsv1.CustomResourceDefinition) *metav1.Time {
+	for i, condition := range crd.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return &crd.Status.Conditions[i].LastTransitionTime
+		}
+	}
+	return nil
 }
 
 // Injector returns the annotation that makes an injector write caBundle, or "".

@@ -183,6 +183,13 @@ func driftRepaired(w *world) {
 	w.say("An installer points it at its own webhook.")
 	w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 	w.converge()
+	w.say("With keep-conversion, a client replaces the CustomResourceDefinition while a migration runs: only managedFields change.")
+	w.trigger("again")
+	for field := range w.owners {
+		w.owners[field] = "kubectl-replace"
+	}
+	w.account("kubectl-replace")
+	w.converge()
 }
 
 func driftContested(w *world) {

@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -109,8 +110,12 @@ func (w *world) fail(cause v1alpha1.ConversionFailureCause, object string, count
 		pod := &w.observed.Pods[i]
 		row := v1alpha1.ConversionFailure{From: "v1beta1", To: "v1", Cause: cause, Count: count, LastTime: metav1.NewTime(w.observed.Now),
 			Object: object, Message: "there is no room for it"}
-		pod.Failures = slices.DeleteFunc(slices.Clone(pod.Failures), func(one v1alpha1.ConversionFailure) bool { return one.To == row.To && one.Cause == row.Cause })
-		pod.Failures = append(pod.Failures, row)
+		pod.Failures = slices.DeleteFunc(slices.Clone(pod.Failures), func(one observed.Failure) bool { return one.To == row.To && one.Cause == row.Cause })
+		told := observed.Failure{ConversionFailure: row}
+		if cause == v1alpha1.CauseUnknownVersion {
+			told.Ruleset, told.Since = path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path), w.observed.Now
+		}
+		pod.Failures = append(pod.Failures, told)
 	}
 }
 
@@ -119,6 +124,30 @@ func (w *world) tellFailures() {
 	for _, row := range w.observed.Policy.Status.ConversionFailures {
 		w.tell("  | %s → %s: %s, %d times until %s, %s", row.From, row.To, row.Cause, row.Count, row.LastTime.Format(time.TimeOnly), row.Object)
 	}
+}
+
+// versionAdded: conversions to a version that was just added fail until its rules are active.
+func versionAdded(w *world) {
+	w.say("Everything is active, and only the old version is served.")
+	w.activate(onlyOld)
+	w.say("The new version is added, and a client asks for it before its rules are active. No one has to act.")
+	w.applyCRD(bothStoredOld)
+	w.fail(v1alpha1.CauseUnknownVersion, "default/a", 3)
+	w.converge()
+	w.tellFailures()
+	w.say("Another version is added, but pods do not become right with its rules.")
+	w.misbehave = "a canary came back wrong"
+	w.applyCRD(strings.ReplaceAll(bothStoredOld+newServed, newServed+newServed, newServed+strings.Replace(newServed, "v1", "v2", 1)))
+	w.fail(v1alpha1.CauseUnknownVersion, "default/a", 3)
+	w.converge()
+	w.tellFailures()
+	w.say("A minute later, that is no transition any more.")
+	w.later(time.Minute)
+	w.tellFailures()
+	w.say("They are right: what failed is history.")
+	w.misbehave = ""
+	w.later(time.Minute)
+	w.tellFailures()
 }
 
 func conversionsFail(w *world) {

@@ -55,6 +55,10 @@ func migrationSuspended(w *world) {
 	w.say("It goes on where it was.")
 	w.observed.Policy.Spec.Migration.Suspend = false
 	w.converge()
+	w.say("Clients wrote some objects meanwhile, so that it waits again.")
+	audit := whole()
+	audit.State = contract.StateAuditing
+	w.reports(audit)
 	w.reports(whole())
 	w.say("Another one is asked for while migrations are suspended: it does not begin.")
 	w.observed.Policy.Spec.Migration.Suspend = true
@@ -148,6 +152,39 @@ func migrationOfPruned(w *world) {
 	w.converge()
 	w.reports(whole())
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
+}
+
+func restoredStoredVersions(w *world) {
+	w.tellsRuns = true
+	w.define(bothStoredNew)
+	w.say("The migration is done.")
+	w.reports(whole())
+	w.say("A tool restores the status of the CustomResourceDefinition from a time before v1 was stored.")
+	w.observed.CRD.Status.StoredVersions = []string{"v1beta1"}
+	w.converge()
+	w.reports(whole())
+	w.say("It does so again, and migrations wait for a trigger.")
+	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
+	w.observed.CRD.Status.StoredVersions = []string{"v1beta1"}
+	w.converge()
+	w.tellCondition(v1alpha1.StorageMigratedCondition)
+}
+
+func migrationUnserved(w *world) {
+	unserved := contract.Record{State: contract.StateAborted, Message: "the API server does not serve crontabs.example.com at version v1 any more"}
+	w.migrating()
+	w.say("A tool restores the conditions of the CustomResourceDefinition, without any: no API server serves the kind, and the run finds nothing.")
+	w.observed.CRD.Status.Conditions = nil
+	w.reports(unserved)
+	w.tellCondition(v1alpha1.StorageMigratedCondition)
+	w.say("API servers serve it again: it is tried again.")
+	w.observed.CRD.Status.Conditions = established(w.observed.Now)
+	w.converge()
+	w.say("That fails in the same way, although they serve it: this is for a user.")
+	w.reports(unserved)
+	w.tellCondition(v1alpha1.StorageMigratedCondition)
+	w.trigger("second")
+	w.reports(whole())
 }
 
 // pruneAs lets a client say that objects are stored at v1 alone.

@@ -270,7 +270,7 @@ func (p *planner) updateCABundle() {
 
 // writesCRD reports that this plan writes the CustomResourceDefinition.
 func (p *planner) writesCRD() bool {
-	return wants[step.SwitchCRD](p) || wants[step.RestoreCRD](p) || wants[step.EditVersions](p)
+	return wants[step.SwitchCRD](p) || wants[step.RestoreCRD](p) || wants[step.EditVersions](p) || wants[step.AddStorageVersion](p)
 }
 
 // wants reports that this plan has a step of a kind.

@@ -75,6 +75,7 @@ func TestStories(t *testing.T) {
 			"lost-sample":                 lostSample,
 			"unreachable":                 unreachable,
 			"version-first":               versionFirst,
+			"version-added":               versionAdded,
 			"storage-at-once":             storageAtOnce,
 			"policy-after":                policyAfter,
 			"crossplane":                  generatedByCrossplane,
@@ -95,6 +96,8 @@ func TestStories(t *testing.T) {
 			"migration-with-new-settings": migrationWithNewSettings,
 			"migration-beside-another":    migrationBesideAnother,
 			"migration-of-pruned":         migrationOfPruned,
+			"restored-stored-versions":    restoredStoredVersions,
+			"migration-unserved":          migrationUnserved,
 			"rotation":                    rotation,
 			"rotation-during-migration":   rotationDuringMigration,
 			"authority-lost":              authorityLost,
@@ -315,7 +318,7 @@ func versionFirst(w *world) {
 	w.define(bothStoredOld)
 	w.say("The pods are there. Two objects were written at the new version meanwhile.")
 	w.holdBack = false
-	w.written = observed.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}}
+	w.written = observed.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}, AtLeast: true}
 	w.converge()
 }
 

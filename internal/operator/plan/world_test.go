@@ -28,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -74,6 +75,8 @@ type world struct {
 	owners map[string]string
 	// tellsRuns tells of events of migration runs too.
 	tellsRuns bool
+	// writes is called for every step; nil if no test asks.
+	writes func(step.Step)
 	// versionsBy is the field manager of spec.versions.
 	versionsBy string
 	// rotation is the state that was told last.
@@ -147,10 +150,13 @@ func (w *world) applyCRD(text string) {
 	read(w.t, text, crd)
 	crd.Generation = int64(min(len(crd.Spec.Versions), 2)) // another version was added
 	crd.UID = types.UID("uid-of-the-crd")
+	crd.ResourceVersion = "of this write"
 	if old := w.observed.CRD; old != nil {
 		crd.Generation = old.Generation + 1
 		crd.Spec.Conversion, crd.ManagedFields = old.Spec.Conversion, old.ManagedFields
-		crd.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
+		crd.Status.StoredVersions, crd.Status.Conditions = slices.Clone(old.Status.StoredVersions), old.Status.Conditions
+	} else {
+		crd.Status.Conditions = established(w.observed.Now)
 	}
 	for _, version := range crd.Spec.Versions {
 		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
@@ -163,6 +169,11 @@ func (w *world) applyCRD(text string) {
 		w.versionsBy = "kubectl"
 		w.account(w.versionsBy)
 	}
+}
+
+// established are the conditions of a kind that API servers serve since then.
+func established(since time.Time) []apiextensionsv1.CustomResourceDefinitionCondition {
+	return []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}
 }
 
 // changeRules lets the rule of the tests split at another separator.
@@ -318,8 +329,8 @@ func (w *world) name(s step.Step) string {
 		}
 		return fmt.Sprintf("%s %d", kind, s.Most)
 	case step.CountWrites:
-		return fmt.Sprintf("%s from %s to %s, stored at %q throughout", kind,
-			s.Since.Format(time.TimeOnly), s.Until.Format(time.TimeOnly), s.Storage)
+		return fmt.Sprintf("%s from %s to %s, after resourceVersion %q, stored at %q throughout", kind,
+			s.Since.Format(time.TimeOnly), s.Until.Format(time.TimeOnly), s.After, s.Storage)
 	case step.EditVersions:
 		return kind + ": " + s.Note
 	case step.FindDependents:
@@ -346,6 +357,9 @@ func nameOf(object runtime.ApplyConfiguration) string {
 // do carries out one step.
 func (w *world) do(s step.Step) {
 	w.t.Helper()
+	if w.writes != nil {
+		w.writes(s)
+	}
 	state := &w.observed
 	switch s := s.(type) {
 	case step.AddFinalizer:
@@ -376,7 +390,12 @@ func (w *world) do(s step.Step) {
 			return
 		}
 		w.drop(names.ManagedBy)
+	case step.AddStorageVersion:
+		state.CRD.Status.StoredVersions = append(state.CRD.Status.StoredVersions, crds.StorageVersion(state.CRD))
 	case step.PruneStoredVersions:
+		if !slices.Contains(state.CRD.Status.StoredVersions, s.StorageVersion) {
+			w.t.Errorf("config/rbac/confinement.yaml refuses to add %s to status.storedVersions", s.StorageVersion)
+		}
 		state.CRD.Status.StoredVersions = []string{s.StorageVersion}
 	case step.DeleteRun:
 		state.Runs = slices.DeleteFunc(state.Runs, func(run observed.Run) bool { return names.Run(crontabs, run.ID) == s.Name })

@@ -24,7 +24,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// A policy in a fleet. The controllers' tests have a policy with its own certificate.
+// A policy in a fleet. TestCertManager in internal/test/manager has a policy with its own certificate.
 const name, fleet = "crontabs.example.com", "shared"
 
 // TestCertManagerIssues waits for the certificate of a fleet, first until the issuer is ready, and later until
@@ -45,7 +45,6 @@ func TestCertManagerIssues(t *testing.T) {
 	c.create(&corev1.Secret{ObjectMeta: here("company"), Type: corev1.SecretTypeTLS, Data: keyPair(first)})
 	c.create(&cmv1.Issuer{ObjectMeta: here("company"), Spec: cmv1.IssuerSpec{
 		IssuerConfig: cmv1.IssuerConfig{CA: &cmv1.CAIssuer{SecretName: "company"}}}})
-	c.runPods(names.Fleet(fleet))
 	c.waitReady()
 	c.checkServed(first)
 

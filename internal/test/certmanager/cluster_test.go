@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,18 +24,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/controllers"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
-	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-const system = "conversion-system"
+const system, image = "conversion-system", "conversion-operator:test"
 
-// cluster is a real API server with the operator and cert-manager.
+// cluster is a real API server with the operator, whose pods are processes, and cert-manager.
 type cluster struct {
 	*testing.T
 	client.Client
@@ -49,9 +46,19 @@ func start(t *testing.T) *cluster {
 	c := &cluster{T: t, ctx: t.Context()}
 	dir, err := exec.CommandContext(c.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
 	expect.NoError(c.T, err)
-	server := testenv.For(t, testenv.Options{CRDs: []string{testenv.OperatorCRDs, filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")}})
+	program := filepath.Join(t.TempDir(), "operator")
+	output, err := exec.CommandContext(c.ctx, "go", "build", "-C", "../../..", "-o", program, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the operator: %v: %s", err, output)
+	}
+	server, err := testenv.StartCluster(c.ctx, testenv.Options{CRDs: []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml",
+		filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")}}, map[string]string{image: program}, []string{"a"})
+	expect.NoError(c.T, err)
+	c.Cleanup(func() { expect.NoError(c.T, server.Stop()) })
 	c.Client = server.Client
 	c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})
+	_, err = testenv.Install(c.ctx, c.Client, "rbac/service_account.yaml")
+	expect.NoError(c.T, err)
 	file := server.KubeconfigFile(t, envtest.User{Name: "cert-manager", Groups: []string{"system:masters"}})
 	c.run("cert-manager", func(ctx context.Context) error { return Run(ctx, file, system) })
 
@@ -59,15 +66,10 @@ func start(t *testing.T) *cluster {
 		Client: controllers.ClientOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}}) // each test has a manager
 	expect.NoError(c.T, err)
-	prober := controllers.NewProber(time.Minute)
-	prober.Probe = func(ctx context.Context, _ probe.Target) (probe.Result, error) {
-		hashes, err := c.storedRulesets(ctx)
-		return probe.Result{RulesetHashes: hashes}, err
-	}
 	reconciler := &controllers.ConversionPolicyReconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder(names.ManagedBy),
-		Settings: observed.Settings{Namespace: system, Image: "conversion-operator:test", PropagationDelay: 2 * time.Second},
-		Prober:   prober, Now: time.Now,
+		Settings: observed.Settings{Namespace: system, Image: image, PropagationDelay: 2 * time.Second},
+		Prober:   controllers.NewProber(time.Minute), Now: time.Now,
 		Checks: controllers.NewBackgroundChecks(server.Kubeconfig, manager.GetClient(), manager.GetAPIReader(), time.Now),
 	}
 	expect.NoError(c.T, reconciler.SetupWithManager(c.ctx, manager))
@@ -86,37 +88,6 @@ func (c *cluster) run(what string, run func(context.Context) error) {
 			c.Errorf("%s: %v", what, err)
 		}
 	})
-}
-
-// storedRulesets has the hashes of all stored rulesets: pods load them at once.
-func (c *cluster) storedRulesets(ctx context.Context) (hashes []string, err error) {
-	list := &corev1.ConfigMapList{}
-	err = c.List(ctx, list, client.InNamespace(system))
-	for _, configMap := range list.Items {
-		for key := range configMap.BinaryData {
-			if hash, is := conversion.StoredHash(key); is {
-				hashes = append(hashes, hash)
-			}
-		}
-	}
-	return hashes, err
-}
-
-// runPods acts as kubelet: it starts ready pods of the Deployment of that name, and adds them to the
-// Service.
-func (c *cluster) runPods(name string) {
-	c.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.Eventually(c.T, "the Deployment is there", func() (bool, string) {
-		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: name}, deployment)
-		return err == nil, c.certificates().Message
-	})
-	replicas := *deployment.Spec.Replicas
-	for i := range replicas {
-		testenv.RunPod(c.T, c.Client, deployment, testenv.Pod{Name: deployment.Name + "-" + string('a'+i), IP: "10.1.2.3", Node: "node"})
-	}
-	testenv.Expose(c.T, c.Client, client.ObjectKeyFromObject(deployment), map[string]string{names.InstanceLabel: deployment.Name}, "10.1.2.3", nil)
-	testenv.RolledOut(c.T, c.Client, deployment, replicas)
 }
 
 // createFrom creates the object in a file.

@@ -353,6 +353,52 @@ func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
 	w.waitFor(t, second.Name, admitted)
 }
 
+// TestInjectedCABundle: with certificates.injected, another client may replace caBundle of an active
+// spec.conversion, and change nothing else of it.
+func TestInjectedCABundle(t *testing.T) {
+	for protected, install := range map[answer]func(*testing.T) world{
+		refused: func(t *testing.T) world { return install(t, start(t), "default") }, kept: installKeeping,
+	} {
+		t.Run(string(protected), func(t *testing.T) {
+			w := install(t)
+			active := w.activate(t, "injected", conversions["service"])
+			w.waitFor(t, active.Name, protected)
+			bundle, err := base64.StdEncoding.DecodeString(caBundle(t, "theirs"))
+			expect.NoError(t, err)
+			injected := active.Spec.Conversion.DeepCopy()
+			injected.Webhook.ClientConfig.CABundle = bundle
+			got, err := w.answerTo(t, active.Name, injected)
+			expect.NoError(t, err)
+			expect.Equal(t, "the answer without certificates.injected", protected, got)
+			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: active.Name}}
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"certificates": {"injected": {}}}}`))
+			expect.NoError(t, w.admin.Patch(t.Context(), policy, patch))
+			expect.Eventually(t, "caBundle is admitted", func() (bool, string) {
+				got, err := w.answerTo(t, active.Name, injected)
+				return got == admitted, fmt.Sprint(got, err)
+			})
+			for what, change := range map[string]func(*apiextensionsv1.CustomResourceConversion){
+				"no bundle": func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.CABundle = nil },
+				"another path": func(c *apiextensionsv1.CustomResourceConversion) {
+					c.Webhook.ClientConfig.Service.Path = new("/theirs")
+				},
+				"another Service":  func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ClientConfig.Service.Name = "theirs" },
+				"other versions":   func(c *apiextensionsv1.CustomResourceConversion) { c.Webhook.ConversionReviewVersions = []string{"v1"} },
+				"another strategy": func(c *apiextensionsv1.CustomResourceConversion) { c.Strategy, c.Webhook = "None", nil },
+				"a URL": func(c *apiextensionsv1.CustomResourceConversion) {
+					c.Webhook.ClientConfig.Service, c.Webhook.ClientConfig.URL = nil, new("https://theirs.example.com")
+				},
+			} {
+				changed := injected.DeepCopy()
+				change(changed)
+				got, err := w.answerTo(t, active.Name, changed)
+				expect.NoError(t, err)
+				expect.Equal(t, "the answer to "+what, protected, got)
+			}
+		})
+	}
+}
+
 // TestRotationBesideForeignWrites: a client that replaces the whole object never puts an older
 // caBundle back: each update starts from the object that is stored.
 func TestRotationBesideForeignWrites(t *testing.T) {

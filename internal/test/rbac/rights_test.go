@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -170,18 +171,19 @@ func TestThreats(t *testing.T) {
 	}
 	for _, threat := range threats {
 		title, text, _ := strings.Cut(threat, "\n")
-		_, named, found := strings.Cut(text, "\nTest: ")
-		if !found && !strings.Contains(text, "\nLimit: ") {
+		named := testName.FindAllString(text, -1)
+		if len(named) == 0 && !strings.Contains(text, "\nLimit: ") {
 			t.Errorf("%s: names no test and no limit", title)
 		}
-		named, _, _ = strings.Cut(named, "\n")
-		for name := range strings.SplitSeq(named, ", ") {
-			if found && !tests[name] {
+		for _, name := range named {
+			if !tests[name] {
 				t.Errorf("%s: there is no test %q", title, name)
 			}
 		}
 	}
 }
+
+var testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
 
 // TestCritical: the manager, from which other pods inherit, has the priority class that the quota is for.
 func TestCritical(t *testing.T) {

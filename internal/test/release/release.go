@@ -20,7 +20,7 @@
 //	realworld             builds other projects. make test: the laws of internal/engine/conversion
 //	promtool              builds another project. make test-ci: internal/test/monitoring
 //	fuzz                  each fuzzer runs for FUZZTIME. make test-ci: fuzz-short
-//	soak-short            random actions for three minutes. make test: internal/test/activation, which
+//	soak-short            random actions for three minutes. make test: internal/test/manager, which
 //	                      takes them in order, and the unit tests of internal/test/soak
 //	reproducible, sbom    check artifacts of a release. make test: nothing
 package release

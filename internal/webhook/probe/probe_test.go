@@ -90,7 +90,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // toVersion is a Converter for the two objects above.
 type toVersion struct{}
 
-func (toVersion) Answer(dst, text []byte, version string, _ func() bool) ([]byte, conversion.Outcome, error) {
+func (toVersion) Answer(dst, text []byte, version string, _ func(int64) bool) ([]byte, conversion.Outcome, error) {
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&object); err != nil {

@@ -62,6 +62,8 @@ func Gather(in Input) *Activation {
 	case !in.Repairs:
 	case a.Drifted():
 		a.answer, a.repair = a.answerDrift()
+	case by.Disowned:
+		a.answer, a.repair = v1alpha1.DriftKept, by.Named()
 	default:
 		a.repair = a.replacement()
 	}

@@ -86,7 +86,16 @@ func (a *Activation) recordDrift() {
 		drift.Repairs = drift.Repairs[max(0, len(drift.Repairs)-repairsAtMost):]
 	}
 	a.Status.Drift = &drift
-	a.work.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: a.evidence, Note: a.notDrifted().Message})
+	a.work.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: a.evidence, Note: a.note()})
+}
+
+// note is the text of the events.
+func (a *Activation) note() string {
+	if manager, object := a.converter.Author(); a.answer == v1alpha1.DriftKept {
+		return gate.FieldManager(manager) + " wrote spec.conversion of " + object +
+			", and it kept the operator's value, as keep-conversion does: the operator becomes its field manager again"
+	}
+	return a.notDrifted().Message
 }
 
 // NotDrifted is a gate: no other client has changed spec.conversion since it was activated.

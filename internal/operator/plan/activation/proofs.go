@@ -33,11 +33,7 @@ const (
 
 // prove starts the checks that the change of spec.conversion waits for, one after the other.
 func (a *Activation) prove(wanted *apiextensionsv1.CustomResourceConversion) gate.Outcome {
-	known := a.Status.Verification
-	if subject := a.Subject(wanted); known == nil || known.Subject != subject {
-		known = &v1alpha1.VerificationStatus{Subject: subject}
-		a.Status.Verification = known
-	}
+	known := a.knownOf(wanted)
 	if known.Samples == nil {
 		if sampled := a.sample(known, wanted); sampled.Stop {
 			return sampled
@@ -49,18 +45,36 @@ func (a *Activation) prove(wanted *apiextensionsv1.CustomResourceConversion) gat
 	return gate.Outcome{}
 }
 
+// knownOf is what is known of a conversion, in the status.
+func (a *Activation) knownOf(wanted *apiextensionsv1.CustomResourceConversion) *v1alpha1.VerificationStatus {
+	before := a.Status.Verification
+	if subject := a.Subject(wanted); before == nil || before.Subject != subject {
+		a.Status.Verification = &v1alpha1.VerificationStatus{Subject: subject, APIServerProbe: before != nil && before.APIServerProbe && a.onlyPath(wanted)}
+	}
+	return a.Status.Verification
+}
+
+// onlyPath reports that API servers call the same pods already, at the path of another ruleset. What an
+// API server needs to reach them stays the same, and clients of a new version wait for the switch.
+func (a *Activation) onlyPath(wanted *apiextensionsv1.CustomResourceConversion) bool {
+	withoutPath := func(of *apiextensionsv1.CustomResourceConversion) *apiextensionsv1.CustomResourceConversion {
+		if of = of.DeepCopy(); of != nil && of.Webhook != nil && of.Webhook.ClientConfig != nil && of.Webhook.ClientConfig.Service != nil {
+			of.Webhook.ClientConfig.Service.Path = nil
+		}
+		return of
+	}
+	return a.converter.Active && equality.Semantic.DeepEqual(withoutPath(a.CRD.Spec.Conversion), withoutPath(wanted))
+}
+
 // recall records passed checks in the status. It does so after the change, too, because the
 // status may not have been written before.
 func (a *Activation) recall(wanted *apiextensionsv1.CustomResourceConversion) {
-	subject, known := a.Subject(wanted), a.Status.Verification
+	subject := a.Subject(wanted)
 	sampled, reached := a.Samples.ProvenOf(subject), a.APIServer.ProvenOf(subject)
 	if !sampled && !reached {
 		return
 	}
-	if known == nil || known.Subject != subject {
-		known = &v1alpha1.VerificationStatus{Subject: subject}
-		a.Status.Verification = known
-	}
+	known := a.knownOf(wanted)
 	if sampled {
 		known.Samples = new(int32(a.Samples.Objects))
 	}

@@ -24,8 +24,8 @@ import (
 // their data may be unconverted.
 //
 // The result is limited: API servers do not show in which version an object is stored.
-// managedFields show at which version a client wrote, and when, to the second, unless a client
-// removed them.
+// managedFields show at which version a client wrote, and when, to the second, but not each write.
+// The resourceVersion of an object shows its latest write, unless it was written again later.
 
 // measureWindow opens and closes a window, and has the writes in it counted.
 func (a *Activation) measureWindow() {
@@ -65,7 +65,11 @@ func (a *Activation) openWindow(served []string) {
 	if previous := a.Status.UnconvertedWindow; previous != nil {
 		older = previous.OlderObjects
 	}
-	a.Status.UnconvertedWindow = &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served, OlderObjects: older}
+	window := &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served, OlderObjects: older}
+	if window.Since.After(a.CRD.CreationTimestamp.Time) {
+		window.ResourceVersion = a.CRD.ResourceVersion
+	}
+	a.Status.UnconvertedWindow = window
 	if a.Drifted() {
 		return // drift has its own events
 	}
@@ -99,12 +103,12 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	case a.work.DueCheck(check, subject, a.Now):
 		a.work.Do(rights.ToRead(a.Cluster)...)
 		a.work.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
-			Since: window.Since.Time, Until: window.Until.Time, Storage: a.storedThroughout()})
+			Since: window.Since.Time, Until: window.Until.Time, After: window.ResourceVersion, Storage: a.storedThroughout()})
 	case check.Running:
 	case check.Reason == "":
 		window.Written, window.Objects, window.OlderObjects = new(int64(check.Objects)), check.Names, int64(check.Older)
 		if check.Objects > 0 {
-			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window)})
+			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window, check.AtLeast)})
 		}
 	}
 }
@@ -118,11 +122,15 @@ func (a *Activation) storedThroughout() string {
 	return ""
 }
 
-func windowNote(window *v1alpha1.UnconvertedWindow) string {
+func windowNote(window *v1alpha1.UnconvertedWindow, atLeast bool) string {
 	objects := strings.Join(window.Objects, ", ")
 	if *window.Written > int64(len(window.Objects)) {
 		objects += " and more"
 	}
-	return fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: verify these objects",
+	least := ""
+	if atLeast {
+		least = "at least "
+	}
+	return least + fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: verify these objects",
 		*window.Written, window.Since.UTC().Format(time.RFC3339), window.Until.UTC().Format(time.RFC3339), strings.Join(window.ServedVersions, " and "), objects)
 }

@@ -53,6 +53,9 @@ type Converter struct {
 	EverActive bool
 	// Drifted tells that another client changed spec.conversion since the activation.
 	Drifted bool
+	// Disowned tells that another client wrote it, and that it has the operator's value all the same, such as
+	// with keep-conversion.
+	Disowned bool
 	// Served are the identities of all converters that must answer, sorted (served.go).
 	Served []string
 	// Status is the converter's part of the status of the policy.
@@ -95,7 +98,7 @@ func Gather(cluster observed.Cluster) *Converter {
 			c.Status.ActiveCRD, c.Status.Released = c.CRD.UID, nil
 		}
 		c.EverActive = c.Status.ActiveCRD == c.CRD.UID
-		c.Drifted = c.isDrifted()
+		c.Drifted, c.Disowned = c.isDrifted()
 	}
 	if !c.EverActive {
 		c.Status.ActiveCRD, c.Status.Webhook = "", nil
@@ -196,17 +199,20 @@ func (c *Converter) Named() string {
 // managedFields show who wrote it, so that the policy need not remember what it wrote. A
 // change of the policy is no drift. A write by another installation of the operator is. A
 // policy without a converter has no drift: its gate of ownership handles a foreign webhook.
-func (c *Converter) isDrifted() bool {
+func (c *Converter) isDrifted() (drifted, disowned bool) {
 	crd, known := c.CRD, c.Policy.Status.Drift
 	if c.None() || !c.EverActive || !crd.DeletionTimestamp.IsZero() ||
 		c.ours() && c.ConversionIsOurs() {
-		return false
+		return false, false
 	}
-	seen := known != nil && known.CRDGeneration == crd.Generation
-	if c.Injected() && c.ConvertsAsWanted() {
-		return false // the injector owns caBundle
+	seen := known != nil && known.CRDGeneration == crd.Generation || c.Policy.Spec.Drift == v1alpha1.DriftReport
+	switch {
+	case !c.ConvertsAsWanted():
+		return true, false
+	case seen || c.Injected(): // the injector owns caBundle
+		return false, false
 	}
-	return !c.ConvertsAsWanted() || !seen && c.Policy.Spec.Drift != v1alpha1.DriftReport
+	return !c.Copied(), c.Copied()
 }
 
 // ConvertsAsWanted reports that spec.conversion, no matter who wrote it, names the desired

@@ -11,6 +11,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
 // Converter pods report which conversions failed in production. The operator reports them further
@@ -22,6 +24,11 @@ import (
 
 // DefaultFailureWindow is how long failed conversions are reported after the last one.
 const DefaultFailureWindow = 10 * time.Minute
+
+// rolloutTime is how long conversions may fail for the lack of a version that the next ruleset has. A
+// version that is added to an active CustomResourceDefinition fails until its ruleset is verified, usually
+// for a second.
+const rolloutTime = time.Minute
 
 // maxConversionFailures is the maximum number of kinds of failures in a status.
 const maxConversionFailures = 10
@@ -71,7 +78,7 @@ func (h *Health) failuresThatLast(seen []v1alpha1.ConversionFailure) []v1alpha1.
 		if told, still := find(seen, row); still && told.LastTime.After(row.LastTime.Time) {
 			latest = told
 		}
-		if h.Now.Sub(latest.LastTime.Time) >= window {
+		if h.Now.Sub(latest.LastTime.Time) >= window || h.outlived(latest) {
 			continue
 		}
 		behind = behind || latest.LastTime.Sub(row.LastTime.Time) >= window/2
@@ -90,17 +97,37 @@ func (h *Health) failuresOfPods() []v1alpha1.ConversionFailure {
 	for _, pod := range h.Pods {
 		for _, told := range pod.Failures {
 			told.LastTime = told.LastTime.Rfc3339Copy()
-			if h.Now.Sub(told.LastTime.Time) >= h.failureWindow() {
+			if h.Now.Sub(told.LastTime.Time) >= h.failureWindow() || h.passes(told) {
 				continue
 			}
-			if at := indexOf(sum, told); at >= 0 {
-				sum[at] = h.together(sum[at], told)
+			if at := indexOf(sum, told.ConversionFailure); at >= 0 {
+				sum[at] = h.together(sum[at], told.ConversionFailure)
 			} else {
-				sum = append(sum, told)
+				sum = append(sum, told.ConversionFailure)
 			}
 		}
 	}
 	return sum
+}
+
+// passes reports that a ruleset lacks a version that a later one has, which converts already, or will
+// within rolloutTime.
+func (h *Health) passes(told observed.Failure) bool {
+	active := h.converter.Named()
+	switch {
+	case told.Ruleset == "" || active == "":
+		return false
+	case told.Ruleset != names.RevisionOf(active).Hash:
+		return true
+	}
+	return h.converter.Wanted != active && !h.work.Due(told.Since.Add(rolloutTime).Sub(h.Now))
+}
+
+// outlived reports that the ruleset that lacked a version was replaced since.
+func (h *Health) outlived(row v1alpha1.ConversionFailure) bool {
+	return row.Cause == v1alpha1.CauseUnknownVersion && slices.ContainsFunc(h.converter.Status.Active, func(active v1alpha1.ActiveRevision) bool {
+		return active.ReplacedTime != nil && !row.LastTime.After(active.ReplacedTime.Time)
+	})
 }
 
 // together merges the reports of two pods about the same kind of failure.

@@ -5,6 +5,7 @@ package migration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -24,7 +25,13 @@ func (m *Migration) Migrated() gate.Decision { return m.work.Decide(m.migrated()
 // migrated decides by our own evidence. status.storedVersions is a hint only: a client that
 // rewrote nothing may have pruned it.
 func (m *Migration) migrated() gate.Outcome {
-	decided := m.decideMigration(m.wantedRun(), crds.StorageVersion(m.CRD))
+	storage := crds.StorageVersion(m.CRD)
+	if !slices.Contains(m.CRD.Status.StoredVersions, storage) {
+		m.work.Do(step.AddStorageVersion{Pin: step.PinOf(m.CRD)})
+		return gate.Waiting(v1alpha1.ReasonPruning, fmt.Sprintf(
+			"status.storedVersions lacks the storage version %s, as after a restore: writing the CustomResourceDefinition, so that the API server adds it", storage))
+	}
+	decided := m.decideMigration(m.wantedRun(), storage)
 	if m.Rights && (m.UnderWay() == nil || m.rests()) {
 		m.work.Do(rights.WithdrawOfRuns(m.Cluster))
 	}
@@ -93,10 +100,17 @@ func (m *Migration) wantsRun(id string) bool {
 	case v1alpha1.MigrationNever:
 		return false
 	case v1alpha1.MigrationAutomatic:
-		return m.triggered() || m.Status.MigrationEvidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
+		return m.triggered() || m.retries(id) || m.Status.MigrationEvidence == nil && len(m.CRD.Spec.Versions) > 1 && !m.failed(id) || m.ToPlace()
 	default:
-		return m.triggered()
+		return m.triggered() || m.retries(id)
 	}
+}
+
+// retries reports that a run failed as a whole, and that API servers serve the kind only since it began. Then
+// the run found no objects at any version. The next one begins later, so that it is the only one.
+func (m *Migration) retries(id string) bool {
+	last, served := m.Status.Migration, crds.ServedSince(m.CRD)
+	return m.failed(id) && last.Failed == 0 && served != nil && last.StartTime.Before(served)
 }
 
 // triggered reports that no run has answered the trigger. A superseded run does not count as an
@@ -130,7 +144,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	case run.Over():
 		m.endRun(v1alpha1.MigrationFailed)
 		failure := m.explainFailure()
-		failure.Stalled = !m.triggered() // otherwise the next run is requested already
+		failure.Stalled = failure.Stalled && !m.wantsRun(id) // otherwise the next run is requested already
 		return failure
 	case m.Policy.Spec.Migration.Suspend:
 		return m.suspended()
@@ -209,6 +223,9 @@ func (m *Migration) suspended() gate.Outcome {
 func (m *Migration) explainProgress() string {
 	last := m.Status.Migration
 	says := what(last)
+	if why := waitsIn[last.Step]; why != "" {
+		says += why + m.Settings.PropagationDelay.String()
+	}
 	if last.Waiting != "" {
 		says += "; stalled: " + last.Waiting
 	}
@@ -246,6 +263,10 @@ func (m *Migration) notYetPlaced() string {
 func (m *Migration) explainFailure() gate.Outcome {
 	last := m.Status.Migration
 	const cure = "; status.storedVersions was not pruned; change spec.migration.trigger to retry"
+	if last.Failed == 0 && crds.ServedSince(m.CRD) == nil {
+		return gate.Waiting(v1alpha1.ReasonMigrationFailed, "run "+last.Run+": "+last.Message+
+			"; status.storedVersions was not pruned; the run is repeated once API servers serve the kind: its condition Established is not True")
+	}
 	if last.Failed == 0 {
 		return gate.Stalled(v1alpha1.ReasonMigrationFailed, "run "+last.Run+": "+last.Message+cure)
 	}

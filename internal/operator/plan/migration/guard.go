@@ -100,7 +100,7 @@ func (m *Migration) ending() bool {
 
 func (m *Migration) suspend(run observed.Run) {
 	if run.Job != nil && !run.Over() && !run.Suspended() {
-		m.work.Do(step.SuspendRun{Name: run.Job.Name, Suspend: true})
+		m.work.Do(step.SuspendRun{Name: run.Job.Name, UID: run.Job.UID, Suspend: true})
 	}
 }
 

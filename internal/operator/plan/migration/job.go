@@ -51,7 +51,7 @@ func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	case run.Job == nil:
 		steps = append(steps, step.Create{Object: m.migrationJob(run.ID, storage)})
 	case run.Suspended():
-		steps = append(steps, step.SuspendRun{Name: run.Job.Name, Suspend: false})
+		steps = append(steps, step.SuspendRun{Name: run.Job.Name, UID: run.Job.UID, Suspend: false})
 	}
 	return steps
 }

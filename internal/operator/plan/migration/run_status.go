@@ -90,6 +90,13 @@ func (m *Migration) progressDue(last *v1alpha1.MigrationStatus) time.Time {
 	return last.ProgressTime.Add(progressPause)
 }
 
+// waitsIn are the steps in which a run waits for the propagation delay, and why it does.
+var waitsIn = map[v1alpha1.MigrationStep]string{
+	v1alpha1.MigrationPropagating: "; first, it waits until API servers have ended writes at other versions, for the propagation delay of ",
+	v1alpha1.MigrationAuditing: "; some objects needed no rewrite, such as those that clients wrote meanwhile: " +
+		"it checks them again, once no API server can have been wrong about that, after another propagation delay of ",
+}
+
 // stepOf is the current or next step of a run.
 func (m *Migration) stepOf(run observed.Run) v1alpha1.MigrationStep {
 	switch record := run.Record; {

@@ -31,6 +31,8 @@ type BackgroundCheck struct {
 	// Names has the first ten of the latter.
 	Objects int
 	Names   []string
+	// AtLeast tells that more objects may count.
+	AtLeast bool
 	// Older is the number of counted objects that are older than the CustomResourceDefinition.
 	Older int
 	// Held counts the preserved data of the objects; nil if it was not counted. Discarded is

@@ -230,9 +230,18 @@ type Pod struct {
 	// Proof is the answer to the probe; nil if the pod was not probed.
 	Proof *Proof
 	// Failures are the failed conversions that the pod reported with its last probe.
-	Failures []v1alpha1.ConversionFailure
+	Failures []Failure
 	// Oversized are the objects that the pod has truncated.
 	Oversized []v1alpha1.OversizedObject
+}
+
+// Failure is a kind of failed conversions.
+type Failure struct {
+	v1alpha1.ConversionFailure
+	// Ruleset is the hash of the one that lacks a version, and Since is when that failed first. They are
+	// empty for other causes.
+	Ruleset string
+	Since   time.Time
 }
 
 // Address is where its converter listens, as host and port.

@@ -146,6 +146,10 @@ type PruneStoredVersions struct {
 	StorageVersion string
 }
 
+// AddStorageVersion has the API server add the storage version to status.storedVersions, unless the
+// CustomResourceDefinition changed since it was observed.
+type AddStorageVersion struct{ Pin Pin }
+
 // Pin identifies the exact CustomResourceDefinition that a decision is about.
 type Pin struct {
 	Name            string
@@ -164,6 +168,7 @@ func PinOf(crd *apiextensionsv1.CustomResourceDefinition) Pin {
 // SuspendRun suspends or resumes a migration Job.
 type SuspendRun struct {
 	Name    string
+	UID     types.UID
 	Suspend bool
 }
 
@@ -221,6 +226,9 @@ type CountWrites struct {
 	// Reader is the user that may list the objects.
 	Reader       string
 	Since, Until time.Time
+	// After is the resourceVersion of the CustomResourceDefinition at the begin of the window; empty if
+	// that is unknown.
+	After string
 	// Storage is the version in which objects were stored during the whole window. Writes at
 	// this version need no conversion. Empty if it changed.
 	Storage string
@@ -335,6 +343,7 @@ func (SwitchCRD) step()           {}
 func (RecordDrift) step()         {}
 func (RestoreCRD) step()          {}
 func (PruneStoredVersions) step() {}
+func (AddStorageVersion) step()   {}
 func (SuspendRun) step()          {}
 func (DeleteRun) step()           {}
 func (DeleteJob) step()           {}

@@ -1,0 +1,101 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// ownSpec is a converter of a user in pods: hand-written, with the certificate that is mounted.
+const ownSpec = "image: {reference: '" + ownImage + "', port: 19443, certificateMountPath: /certs, args: ['--bind-address=:19443', '--certificates=/certs']}"
+
+// serveOwn is the program of the image. The node replaces the arguments.
+func serveOwn(ctx context.Context) error {
+	serve, err := listenTLS(strings.TrimPrefix(os.Args[1], "--bind-address="), directoryOf(os.Args), http.HandlerFunc(convertByHand))
+	if err == nil {
+		go func() { _ = serve() }()
+		<-ctx.Done()
+	}
+	return err
+}
+
+// startURL starts a converter outside of the cluster, with an address and without a name. It copies the
+// certificate that the operator issues, with a delay.
+func startURL(t *testing.T, policy string) (spec string) {
+	t.Helper()
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(outside, "0"))
+	expect.NoError(t, err)
+	address := free.Addr().String()
+	expect.NoError(t, free.Close())
+	dir, key := t.TempDir(), client.ObjectKey{Namespace: system, Name: names.ExternalCertificateSecret(policy)}
+	serve, err := listenTLS(address, dir, http.HandlerFunc(convertByHand))
+	expect.NoError(t, err)
+	go func() { _ = serve() }()
+	ctx := t.Context()
+	go func() {
+		ticker := time.NewTicker(500 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			secret := &corev1.Secret{}
+			if cluster.Get(ctx, key, secret) == nil {
+				for _, file := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+					_ = os.WriteFile(filepath.Join(dir, file), secret.Data[file], 0o600) // the next round tries again
+				}
+			}
+			<-ticker.C
+		}
+	}()
+	return fmt.Sprintf("url: 'https://%s/crontabs'", address)
+}
+
+// convertByHand splits hostPort into host and port for v1, and joins them for other versions.
+func convertByHand(w http.ResponseWriter, r *http.Request) {
+	review := &apiextensionsv1.ConversionReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.Request == nil {
+		http.Error(w, "no ConversionReview", http.StatusBadRequest)
+		return
+	}
+	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	for _, raw := range review.Request.Objects {
+		object := map[string]any{}
+		_ = json.Unmarshal(raw.Raw, &object) // API servers send objects
+		splitOrJoin(object, strings.HasSuffix(review.Request.DesiredAPIVersion, "/v1"))
+		object["apiVersion"] = review.Request.DesiredAPIVersion
+		text, _ := json.Marshal(object) // it was read from JSON
+		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: text})
+	}
+	answerReview(w, review, response)
+}
+
+func splitOrJoin(object map[string]any, split bool) {
+	if hostPort, is := object["hostPort"].(string); is && split {
+		object["host"], object["port"], _ = strings.Cut(hostPort, ":")
+		delete(object, "hostPort")
+	}
+	if host, is := object["host"].(string); is && !split {
+		object["hostPort"] = fmt.Sprintf("%s:%s", host, object["port"])
+		delete(object, "host")
+		delete(object, "port")
+	}
+}

@@ -1,0 +1,182 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// TestRotationOfOwnConverters rotates the authority of converters of users, while an object is read
+// through the API server, each time with a new connection. No read fails, and the CRD is written
+// twice.
+func TestRotationOfOwnConverters(t *testing.T) {
+	t.Parallel()
+	for name, theirSecret := range map[string]bool{"image": false, "image by a Secret": true, "url": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := dns(name) + ".rotating.example.com"
+			policy := "crontabs." + group
+			define(t, group, "v1beta1", "v1")
+			createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
+			converter, certs := ownSpec, "{selfManaged: {}}"
+			if name == "url" {
+				converter = startURL(t, policy)
+			}
+			if theirSecret {
+				certs = "{secret: {name: theirs}}"
+				expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "theirs", names.ServerName(policy, system), nil)))
+			}
+			createOwn(t, policy, converter, certs)
+			waitReady(t, policy, v1alpha1.ReasonSucceeded)
+			waitRotated(t, policy, nil)
+
+			reader := startReading(t, group)
+			before := getCRD(t, policy)
+			if theirSecret {
+				expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "theirs", names.ServerName(policy, system), nil)))
+			} else {
+				patch(t, getPolicy(t, policy), `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"now"}}}}`)
+			}
+			waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
+			expect.Equal(t, "writes of the CustomResourceDefinition", 2, getCRD(t, policy).Generation-before.Generation)
+			if name == "image" {
+				changeImage(t, policy)
+			}
+			reader.stop(t)
+		})
+	}
+}
+
+// changeImage: pods of another image serve before those of the previous one end.
+func changeImage(t *testing.T, policy string) {
+	t.Helper()
+	before := *getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.Service.Port
+	patch(t, getPolicy(t, policy), `{"spec":{"converter":{"image":{"reference":"`+nextImage+`"}}}}`)
+	expect.Eventually(t, "only pods of the next image are left", func() (bool, string) {
+		port := *getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.Service.Port
+		list := &appsv1.DeploymentList{}
+		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
+		return port != before && len(list.Items) == 1 && list.Items[0].Spec.Template.Spec.Containers[0].Image == nextImage, fmt.Sprintf("port %d, %d Deployments", port, len(list.Items))
+	})
+}
+
+// TestLostAuthority: the Secret of the active authority is deleted, and the manager does not learn that its
+// writes of the CRD succeed. No read fails, and the CRD is written twice.
+func TestLostAuthority(t *testing.T) {
+	t.Parallel()
+	const group, policy = "lost.example.com", "crontabs.lost.example.com"
+	define(t, group, "v1beta1", "v1")
+	createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
+	createPolicy(t, group, nil)
+	waitReady(t, policy, v1alpha1.ReasonSucceeded)
+	waitRotated(t, policy, nil)
+
+	reader := startReading(t, group)
+	before := getCRD(t, policy)
+	setTap(t, group, func(_ *http.Request, _ string, pass func() (*http.Response, error)) (*http.Response, error) {
+		answer, err := pass()
+		if err == nil {
+			_ = answer.Body.Close()
+			err = errDead
+		}
+		return nil, err
+	})
+	authority := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.AuthoritySecret(policy)}}
+	expect.NoError(t, cluster.Delete(t.Context(), authority))
+	waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
+	expect.Equal(t, "writes of the CustomResourceDefinition", 2, getCRD(t, policy).Generation-before.Generation)
+	reader.stop(t)
+}
+
+func createOwn(t *testing.T, name, converter, certs string) {
+	t.Helper()
+	create(t, fmt.Sprintf("metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}",
+		name, converter, certs), &v1alpha1.ConversionPolicy{})
+}
+
+// waitRotated waits until only a new authority is trusted, and the rotation is complete.
+func waitRotated(t *testing.T, policy string, before []byte) {
+	t.Helper()
+	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
+		is := getPolicy(t, policy)
+		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
+		secret := &corev1.Secret{}
+		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: observed.CertificateSecret(is)}, secret))
+		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != ""
+		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[observed.CAKey]),
+			fmt.Sprintf("%+v", is.Status.Rotation)
+	})
+}
+
+// reading reads one object repeatedly.
+type reading struct {
+	ends, ended   chan struct{}
+	reads, failed atomic.Int64
+	failures      sync.Map
+}
+
+func startReading(t *testing.T, group string) *reading {
+	t.Helper()
+	r := &reading{ends: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		ticker := time.NewTicker(20 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-r.ends:
+				return
+			case <-ticker.C:
+				r.once(t, group)
+			}
+		}
+	}()
+	return r
+}
+
+func (r *reading) once(t *testing.T, group string) {
+	object, err := read(t, group, "v1", "cron")
+	if host := object["host"]; err == nil && host != "a.example.com" {
+		err = fmt.Errorf("host is %q", host)
+	}
+	r.reads.Add(1)
+	if err != nil {
+		r.failed.Add(1)
+		r.failures.Store(err.Error(), true)
+	}
+}
+
+// stop fails the test if a read failed.
+func (r *reading) stop(t *testing.T) {
+	t.Helper()
+	close(r.ends)
+	<-r.ended
+	t.Logf("%d reads", r.reads.Load())
+	if failed := r.failed.Load(); failed > 0 || r.reads.Load() == 0 {
+		t.Errorf("%d of %d reads failed", failed, r.reads.Load())
+	}
+	for failure := range r.failures.Range {
+		t.Error(failure)
+	}
+}
