@@ -1,5 +1,5 @@
-# The operator's image: one static binary and nothing else. No base image, so
-# building it needs no registry. `make image` builds the binary and this.
+# The operator's image: its static binary, that of converter pods, and nothing else. No base
+# image, so building it needs no registry. `make image` builds the binaries and this.
 FROM scratch
 # Set by the image builder to the architecture of the image.
 ARG TARGETARCH
@@ -12,7 +12,7 @@ LABEL org.opencontainers.image.title="conversion-operator" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 # Whatever the umask was, anybody may run it.
-COPY --chmod=0755 bin/linux-${TARGETARCH}/conversion-operator /conversion-operator
+COPY --chmod=0755 bin/linux-${TARGETARCH}/conversion-operator bin/linux-${TARGETARCH}/converter /
 # A number, so that the kubelet can tell that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/conversion-operator"]

@@ -75,7 +75,7 @@ KREW_VERSION ?= $(if $(filter v%,$(VERSION)),$(VERSION),v0.0.0-g$(VERSION))
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 REVISION  ?= $(shell git rev-parse --verify --quiet HEAD || echo unknown)
 MODULE    := github.com/conversion-operator/conversion-operator
-LDFLAGS    = -s -w -X $(MODULE)/internal/cli/cmd.version=$(VERSION) -X $(MODULE)/internal/cli/cmd.commit=$(REVISION)
+LDFLAGS    = -s -w -X $(MODULE)/internal/process.version=$(VERSION) -X $(MODULE)/internal/process.revision=$(REVISION)
 GO_BUILD   = $(COMPILE) -ldflags '$(LDFLAGS)'
 # The time of files in the image: that of the last commit.
 export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
@@ -372,8 +372,8 @@ modules:
 	@said=$$(go list -deps . 2>&1 >/dev/null) || { printf 'error: the Go modules in go.mod are neither here nor can be downloaded; check the network, or GOPROXY: %s\n' "$$(grep -v '^go: downloading' <<<"$$said" | head -n 1)" >&2; exit 1; }
 
 .PHONY: build
-build: modules ## Build bin/conversion-operator
-	@$(GO_BUILD) -o bin/conversion-operator .
+build: modules ## Build bin/conversion-operator, and bin/converter for converter pods
+	@$(GO_BUILD) -o bin/ . ./internal/webhook/converter
 
 .PHONY: install-plugin
 install-plugin: build ## Install `kubectl conversion`, with its completion, into PLUGIN_DIR=~/.local/bin
@@ -424,7 +424,7 @@ bundle-image: ## Build the image of bundle/, BUNDLE_IMAGE, as bin/bundle.tar
 	@ARCHIVE=bin/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/dev/tools/image.sh build '$(BUNDLE_IMAGE)' '$(ARCH)'
 
 binary-%:
-	@GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/conversion-operator .
+	@mkdir -p bin/linux-$* && GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/ . ./internal/webhook/converter
 
 .PHONY: reproducible
 reproducible: ## Build binary and images twice, from copies of the sources, and compare

@@ -11,13 +11,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 )
@@ -80,10 +77,10 @@ type ServerOptions struct {
 
 // Server serves a Handler over TLS.
 type Server struct {
-	handler      *Handler
-	options      ServerOptions
-	certificates *certwatcher.CertWatcher
-	http         *http.Server
+	handler     *Handler
+	options     ServerOptions
+	certificate *certificate
+	http        *http.Server
 	// listener has the open connections of http.
 	listener *listener
 	// readTimeout is the constant, except in tests.
@@ -97,23 +94,21 @@ type Server struct {
 // NewServer returns a Server whose certificate is loaded. It fails if there is no certificate, or
 // if certificate and key do not match.
 func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
-	certificates, err := certwatcher.New(
-		filepath.Join(options.CertificateDirectory, corev1.TLSCertKey),
-		filepath.Join(options.CertificateDirectory, corev1.TLSPrivateKeyKey))
+	certificate, err := openCertificate(options.CertificateDirectory, options.Log)
 	if err != nil {
-		return nil, fmt.Errorf("loading the serving certificate from %s: %w", options.CertificateDirectory, err)
+		return nil, err
 	}
-	s := &Server{handler: handler, options: options, certificates: certificates, readTimeout: readTimeout, after: time.After}
+	s := &Server{handler: handler, options: options, certificate: certificate, readTimeout: readTimeout, after: time.After}
 	s.http = s.newHTTPServer(handler)
 	// crypto/tls resumes sessions by tickets without configuration.
-	config := &tls.Config{GetCertificate: certificates.GetCertificate, NextProtos: []string{"http/1.1"}}
+	config := &tls.Config{GetCertificate: certificate.get, NextProtos: []string{"http/1.1"}}
 	pki.RequireModernTLS(config)
 	s.listener = s.newListener(config, handler.limiters.connections.Load)
-	handler.metrics.certificateExpiry = s.certificateExpiry
+	handler.metrics.certificateExpiry = certificate.expiry
 	if options.Rulesets != nil {
 		options.Rulesets.serve(handler)
 	}
-	handler.ServeFailures(func() (*tls.Certificate, error) { return certificates.GetCertificate(nil) })
+	handler.ServeFailures(func() (*tls.Certificate, error) { return certificate.get(nil) })
 	if s.options.MetricsAddress != "" && s.options.MetricsAddress != "0" {
 		s.metrics = s.newHTTPServer(handler.metrics.handler())
 	}
@@ -149,15 +144,6 @@ func (s *Server) receive(handler http.Handler) http.Handler {
 	})
 }
 
-// certificateExpiry returns when the serving certificate expires, in seconds of Unix time.
-func (s *Server) certificateExpiry() float64 {
-	certificate, err := s.certificates.GetCertificate(nil)
-	if err != nil || certificate == nil || certificate.Leaf == nil {
-		return 0
-	}
-	return float64(certificate.Leaf.NotAfter.Unix())
-}
-
 // Run serves until ctx ends and then drains: readiness fails immediately unless the server is alone, the
 // server answers calls until API servers have closed their connections, at most for the drain period,
 // and then finishes those in flight.
@@ -185,7 +171,7 @@ func (s *Server) serve(ctx context.Context, listener, metrics net.Listener) erro
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
-	group.Go(func() error { return s.watchCertificates(running) })
+	group.Go(func() error { return s.certificate.follow(running) })
 	if s.options.Rulesets != nil {
 		group.Go(func() error { return s.options.Rulesets.follow(running, s.handler) })
 	}
@@ -198,13 +184,6 @@ func (s *Server) serve(ctx context.Context, listener, metrics net.Listener) erro
 		return s.shutDown(ctx, running)
 	})
 	return group.Wait()
-}
-
-func (s *Server) watchCertificates(ctx context.Context) error {
-	if err := s.certificates.Start(ctx); err != nil {
-		return fmt.Errorf("watching the serving certificate in %s: %w", s.options.CertificateDirectory, err)
-	}
-	return nil
 }
 
 func (s *Server) accept(listener net.Listener) error {

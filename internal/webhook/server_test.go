@@ -6,6 +6,7 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
@@ -68,9 +70,7 @@ func start(t *testing.T, handler *Handler, adjust ...func(*Server)) *running {
 		go func() { <-end; close(ended) }()
 		return ended
 	}
-	// The server then detects a replaced file immediately, even if the watch of the directory is
-	// not set up yet.
-	r.certificates.WithWatchInterval(time.Millisecond)
+	r.certificate.every = time.Millisecond
 	for _, one := range adjust {
 		one(r.Server)
 	}
@@ -223,10 +223,10 @@ func TestServerStaysReadyIfItIsAlone(t *testing.T) {
 // TestServerRotatesCertificates: a connection keeps its certificate, and files that are invalid or missing
 // replace none.
 func TestServerRotatesCertificates(t *testing.T) {
-	server := start(t, newTestHandler())
-	loaded := make(chan tls.Certificate, 2)
-	server.certificates.RegisterCallback(func(certificate tls.Certificate) { loaded <- certificate })
-	<-loaded
+	logged := make(chan string, 10)
+	server := start(t, newTestHandler(), func(s *Server) {
+		s.certificate.log = funcr.New(func(_, line string) { logged <- line }, funcr.Options{})
+	})
 	kept := server.client(t, &tls.Config{})
 	ready := func(what string, client *http.Client, reused bool, leaf testca.Leaf) {
 		t.Helper()
@@ -235,24 +235,30 @@ func TestServerRotatesCertificates(t *testing.T) {
 	ready("before", kept, false, server.leaf)
 	second, third := server.authority.Issue(t, serviceName, hours(2)), server.authority.Issue(t, serviceName, hours(3))
 	server.mount(second)
-	<-loaded
+	expect.Contains(t, "the log", <-logged, "Serving another certificate")
 	ready("the kept connection", kept, true, server.leaf)
 	ready("a new connection", server.client(t, &tls.Config{}), false, second)
 
-	for name, breakIt := range map[string]func(certificate, key string) error{
-		"the key is still the old one": func(certificate, _ string) error { return os.WriteFile(certificate, third.Certificate, 0o600) },
-		"the certificate is cut":       func(certificate, _ string) error { return os.Truncate(certificate, 100) },
-		"the key is empty":             func(_, key string) error { return os.Truncate(key, 0) },
-		"the files are gone":           func(certificate, key string) error { _ = os.Remove(key); return os.Remove(certificate) },
+	certificate, key := filepath.Join(server.directory, "..data", "tls.crt"), filepath.Join(server.directory, "..data", "tls.key")
+	for _, broken := range []struct {
+		how, logged string
+		breakIt     func() error
+	}{
+		{"the key is still the old one", "private key does not match", func() error { return os.WriteFile(certificate, third.Certificate, 0o600) }},
+		{"the key is empty", "any PEM data in key", func() error { return os.Truncate(key, 0) }},
+		{"the certificate is cut", "any PEM data in certificate", func() error { return os.Truncate(certificate, 100) }},
+		{"the files are gone", "no such file", func() error { return errors.Join(os.Remove(key), os.Remove(certificate)) }},
 	} {
-		if err := breakIt(filepath.Join(server.directory, "..data", "tls.crt"), filepath.Join(server.directory, "..data", "tls.key")); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		if err := server.certificates.ReadCertificate(); err == nil {
-			t.Errorf("%s: the broken certificate was read", name)
-		}
-		ready(name, server.client(t, &tls.Config{}), false, second)
+		expect.NoError(t, broken.breakIt())
+		expect.Eventually(t, broken.how, func() (bool, string) { line := <-logged; return strings.Contains(line, broken.logged), line })
+		ready(broken.how, server.client(t, &tls.Config{}), false, second)
 	}
+	server.mount(third)
+	expect.Eventually(t, "a complete certificate is served again", func() (bool, string) {
+		line := <-logged
+		return strings.Contains(line, "Serving another certificate"), line
+	})
+	ready("the last", server.client(t, &tls.Config{}), false, third)
 }
 
 // TestServerRefusesOldTLS checks that versions before 1.2, and old ciphers of 1.2, are refused.

@@ -34,6 +34,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
+	"github.com/conversion-operator/conversion-operator/internal/process"
 )
 
 // managerOptions are the flags of the manager subcommand.
@@ -121,7 +122,7 @@ func (o managerOptions) run(ctx context.Context) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	limitMemory()
+	process.LimitMemory()
 	collectEarly()
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: o.tracing, Service: "conversion-operator-manager", Version: versionText()})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,7 +94,9 @@ func TestManagerMetricsCertificate(t *testing.T) {
 	mount := func() {
 		leaf, err := pki.IssueLeaf(authority, name, now, time.Hour)
 		expect.NoError(t, err)
-		mountCertificate(t, directory, leaf)
+		for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+			expect.NoError(t, os.WriteFile(filepath.Join(directory, file), text, 0o600))
+		}
 	}
 	mount()
 	address := serveMetrics(t, managerOptions{metricsCerts: directory})

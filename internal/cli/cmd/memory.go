@@ -5,39 +5,16 @@ package cmd
 
 import (
 	"context"
-	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
 )
-
-// containerMemory is the file with the memory limit of a container.
-const containerMemory = "/sys/fs/cgroup/memory.max"
 
 // earlyPercent is GOGC for processes that should save memory rather than time: manager and
 // migrations mostly wait for API servers. With the default of 100, the heap grows to twice the
 // memory in use.
 const earlyPercent = 50
-
-// limitMemory keeps the process below the memory limit of its container, unless
-// GOMEMLIMIT is set. It returns the lower of the two, 0 if there is none.
-func limitMemory() int64 {
-	limit := memoryLimit(containerMemory)
-	if limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit)
-	}
-	set := debug.SetMemoryLimit(-1)
-	switch {
-	case set == math.MaxInt64:
-		return limit
-	case limit == 0:
-		return set
-	}
-	return min(limit, set)
-}
 
 // collectEarly collects garbage before it accumulates, unless GOGC is set.
 func collectEarly() {
@@ -79,21 +56,4 @@ func collections() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
-}
-
-// memoryLimit is the heap size from which the garbage collector works harder, in
-// bytes: four fifths of the container's limit, or 0 if there is no limit. The rest is
-// for the pages of the program, and for what the collector is late with. Without
-// it, the collector lets the heap grow to twice the memory in use, and Linux kills
-// the process in the middle of its calls.
-func memoryLimit(file string) int64 {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return 0 // "max"
-	}
-	return limit / 5 * 4
 }

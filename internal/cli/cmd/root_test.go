@@ -20,7 +20,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
+
+func TestMain(m *testing.M) {
+	testenv.Parallel(6) // most tests that run in parallel wait
+	os.Exit(m.Run())
+}
 
 // run executes the root command.
 func run(args ...string) (stdout, stderr string, err error) { return runWith("", args...) }
@@ -97,11 +103,9 @@ func TestTextLog(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	version = "v1.2.3"
-	t.Cleanup(func() { version = "" })
 	stdout, _, err := run("--version")
 	expect.NoError(t, err)
-	expect.Equal(t, "output", "conversion-operator version v1.2.3\n", stdout)
+	expect.Equal(t, "output", "conversion-operator version "+versionText()+"\n", stdout)
 }
 
 // sampleFile is a file of the sample with host and port.

@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
+	"github.com/conversion-operator/conversion-operator/internal/process"
 )
 
 // runMigrationOptions are the flags of the run-migration command.
@@ -51,13 +52,13 @@ exit code means that the manager should start it again.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.spec, contract.SpecFlag, "", "specification of the run as JSON, which the manager writes")
 	_ = cmd.MarkFlagRequired(contract.SpecFlag) // the flag is there
-	flags.StringVar(&o.metrics, "metrics-bind-address", defaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
+	flags.StringVar(&o.metrics, "metrics-bind-address", process.DefaultMetricsAddress, "address of /metrics for Prometheus, without TLS; 0 for none")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig; default $KUBECONFIG, else the pod's own ServiceAccount")
 	return cmd
 }
 
 func (o *runMigrationOptions) run(ctx context.Context, spec *contract.Spec) error {
-	limitMemory()
+	process.LimitMemory()
 	collectEarly()
 	endpoint := cmp.Or(spec.TracingEndpoint, tracing.Endpoint(os.Getenv))
 	traces, err := tracing.Start(ctx, tracing.Options{Endpoint: endpoint, Service: "conversion-operator-migrate", Version: versionText()})

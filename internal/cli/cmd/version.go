@@ -4,22 +4,15 @@
 package cmd
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/conversion-operator/conversion-operator/internal/process"
 )
-
-// version and commit are set by the release build:
-// -ldflags "-X github.com/conversion-operator/conversion-operator/internal/cli/cmd.version=v1.2.3".
-var version, commit string
-
-// unknown is the version if neither the linker nor Go knows it.
-const unknown = "(unknown)"
 
 // build is the build information of the binary.
 type build struct {
@@ -32,20 +25,10 @@ type build struct {
 	Source   string `json:"source"`
 }
 
-// thisBuild prefers the values of the linker to those of Go.
 func thisBuild() build {
-	found := build{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	version, revision := process.Version()
+	return build{Version: version, Revision: revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Licence: "Apache-2.0", Source: "https://github.com/conversion-operator/conversion-operator"}
-	settings := map[string]string{}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		settings["version"] = info.Main.Version
-		for _, setting := range info.Settings {
-			settings[setting.Key] = setting.Value
-		}
-	}
-	found.Version = cmp.Or(version, settings["version"], unknown)
-	found.Revision = cmp.Or(commit, settings["vcs.revision"], unknown)
-	return found
 }
 
 func versionText() string { return thisBuild().Version }

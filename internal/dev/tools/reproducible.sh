@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# reproducible.sh ARCH VERSION REVISION builds the binary and the images twice, from copies of the
+# reproducible.sh ARCH VERSION REVISION builds the binaries and the images twice, from copies of the
 # sources in different directories with different times and umasks, and fails if the results differ.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
@@ -19,7 +19,7 @@ for copy in 022/a 077/one/level/deeper; do
     ARCHIVE=$dir/image.tar internal/dev/tools/image.sh build localhost/reproducible:dev "$arch" "VERSION=$version" "REVISION=$revision"
     make --no-print-directory bundle-image ARCH="$arch" BUNDLE_IMAGE=localhost/reproducible-bundle:dev
   )
-  sha256sum <"$dir/bin/linux-$arch/conversion-operator" >>"$work/binaries"
+  cat "$dir/bin/linux-$arch"/{conversion-operator,converter} | sha256sum >>"$work/binaries"
   # The archive names the configuration by digest, and that the layers by digest.
   tar -xOf "$dir/image.tar" manifest.json | sha256sum >>"$work/images"
   tar -xOf "$dir/bin/bundle.tar" manifest.json | sha256sum >>"$work/bundles"
@@ -31,4 +31,4 @@ for what in binaries images bundles; do
     exit 1
   fi
 done
-printf 'reproducible: binary %s, image %s, bundle %s\n' "$(head -c 12 "$work/binaries")" "$(head -c 12 "$work/images")" "$(head -c 12 "$work/bundles")"
+printf 'reproducible: binaries %s, image %s, bundle %s\n' "$(head -c 12 "$work/binaries")" "$(head -c 12 "$work/images")" "$(head -c 12 "$work/bundles")"

@@ -235,7 +235,7 @@ func caBundle(ctx context.Context, t *testing.T, crontab scenarios.CronTab) []by
 func hang(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	victim := converters(ctx, t, crontab)[0]
-	process := send(ctx, t, &victim, "serve", syscall.SIGSTOP)
+	process := send(ctx, t, &victim, "--rulesets=/etc/conversion-operator/rulesets", syscall.SIGSTOP)
 	if process != 0 {
 		t.Cleanup(func() { _ = syscall.Kill(process, syscall.SIGCONT) })
 	}

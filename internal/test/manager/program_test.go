@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,13 +36,15 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/pod"
 )
 
-// The images of pods, and the variables by which a script of each starts the test's program as that image.
+// The images of pods, the other program in the operator's, and the variables by which a script of each starts the
+// test's program as that one.
 const (
-	operatorImage                 = "conversion-operator:test"
-	ownImage, nextImage           = "example.com/crontab:1", "example.com/crontab:2"
-	imageVariable, faultsVariable = "IMAGE", "FAULTS"
+	operatorImage, converterProgram = "conversion-operator:test", "converter"
+	ownImage, nextImage             = "example.com/crontab:1", "example.com/crontab:2"
+	imageVariable, faultsVariable   = "IMAGE", "FAULTS"
 )
 
 // faultsDir has the faults of pods: a file with the name of a Deployment or of a pod.
@@ -56,7 +59,9 @@ func writeImages(dir string) (map[string]string, error) {
 	}
 	images := map[string]string{operatorImage: filepath.Join(dir, "operator"), ownImage: filepath.Join(dir, "own"), nextImage: filepath.Join(dir, "next")}
 	errs := []error{os.Mkdir(faultsDir, 0o700)}
-	for image, script := range images {
+	scripts := maps.Clone(images)
+	scripts[converterProgram] = filepath.Join(dir, converterProgram)
+	for image, script := range scripts {
 		text := fmt.Sprintf("#!/bin/sh\n%s=%s %s=%s exec %s \"$@\"\n", imageVariable, image, faultsVariable, faultsDir, program)
 		errs = append(errs, os.WriteFile(script, []byte(text), 0o700)) //nolint:gosec // it is a program
 	}
@@ -67,13 +72,14 @@ func writeImages(dir string) (map[string]string, error) {
 func play(image string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if image != operatorImage {
+	if image == ownImage || image == nextImage {
 		return serveOwn(ctx)
 	}
-	if os.Args[1] == "serve" {
+	if image == converterProgram {
 		if err := startFront(os.Args); err != nil {
 			return err
 		}
+		return pod.Run(ctx, os.Args[1:], os.Stderr)
 	}
 	return cmd.NewRootCommand().ExecuteContext(ctx)
 }

@@ -30,7 +30,8 @@ import (
 type Options struct {
 	// Config reaches the API server as an administrator. Pods reach it at the same address.
 	Config *rest.Config
-	// Images maps names of images to programs. A pod with another image waits with ErrImagePull.
+	// Images maps names of images to their entrypoints. Other programs of an image are in the same folder. A pod
+	// with another image waits with ErrImagePull.
 	Images map[string]string
 	// Dir is the folder for volumes and logs. The caller removes it.
 	Dir string

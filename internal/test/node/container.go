@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -128,8 +129,8 @@ func (c *container) prepare() (program, error) {
 	}
 	p := program{path: path, env: env}
 	args := c.spec.Args
-	if len(c.spec.Command) > 0 { // the program stands for its first word
-		args = slices.Concat(c.spec.Command[1:], args)
+	if command := c.spec.Command; len(command) > 0 {
+		p.path, args = filepath.Join(filepath.Dir(path), filepath.Base(command[0])), slices.Concat(command[1:], args)
 	}
 	for _, arg := range args {
 		p.args = append(p.args, c.argument(arg, env))

@@ -7,8 +7,8 @@
 // [Start] serves the API server, and [Cluster.Add] adds nodes; [Node.Kill] ends one as a power failure
 // does. A node watches the pods that are bound to it, and for each
 //
-//   - runs the program that [Options.Images] sets for the image, with the container's arguments, and
-//     only the container's environment
+//   - runs the program that [Options.Images] sets for the image, or the one beside it that the container's command
+//     names, with the container's arguments, and only the container's environment
 //   - mounts Secrets, ConfigMaps, and projected tokens and fields of the pod as folders that follow
 //     changes, and writes their paths into arguments and variables instead of mountPath
 //   - gives the process its real ServiceAccount token, in the file that KUBECONFIG names: the path

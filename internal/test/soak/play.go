@@ -337,7 +337,7 @@ func (p *player) ageCertificate(ctx context.Context, s Step) error {
 // processes of the cluster, by the beginning of their command line without the folder of the program. With
 // the nodes, all pods die.
 var processes = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "localcluster-nodes",
-	"conversion-operator manager", "conversion-operator serve", "conversion-operator run-migration"}
+	"conversion-operator manager", "conversion-operator run-migration", "converter"}
 
 // signal sends a signal to running processes, if any. Those of a cluster have its folder, which has the
 // kubeconfig, in their command line or environment.

@@ -22,7 +22,7 @@ import (
 // Programs, by the names that measure.UsageOf takes.
 const (
 	Manager   = "conversion-operator manager"
-	Converter = "conversion-operator serve"
+	Converter = "converter"
 	APIServer = "kube-apiserver"
 	Etcd      = "etcd"
 )

@@ -24,7 +24,7 @@ type Usage struct {
 }
 
 // UsageOf reads what the children of this process use that run a program: the name of its file, with
-// its subcommand if it has one, such as "conversion-operator serve". It returns an error if there is
+// its subcommand if it has one, such as "conversion-operator manager". It returns an error if there is
 // none, and on other systems than Linux.
 func UsageOf(program string) (u Usage, err error) {
 	all, err := procfs.AllProcs()

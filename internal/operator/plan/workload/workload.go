@@ -36,9 +36,11 @@ const (
 
 	// CertificateVolume is the name of the volume with the serving certificate.
 	CertificateVolume = "tls"
-	rulesetsVolume    = "rulesets"
-	rulesetsMount     = "/etc/conversion-operator/rulesets"
-	certificateMount  = "/etc/conversion-operator/tls"
+	// converterProgram is that of converter pods in the operator's image: internal/webhook/converter.
+	converterProgram = "/converter"
+	rulesetsVolume   = "rulesets"
+	rulesetsMount    = "/etc/conversion-operator/rulesets"
+	certificateMount = "/etc/conversion-operator/tls"
 	// DefaultConverterAccount is the ServiceAccount of converter pods. It has no rights.
 	DefaultConverterAccount = "conversion-operator-converter"
 
@@ -143,7 +145,8 @@ func (w Workload) container(args []string) *corev1apply.ContainerApplyConfigurat
 		WithName(Container).
 		WithImage(w.Settings.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithArgs(append([]string{"serve",
+		WithCommand(converterProgram).
+		WithArgs(append([]string{
 			"--rulesets=" + rulesetsMount,
 			"--certificates=" + certificateMount,
 			"--bind-address=:" + strconv.Itoa(int(port)),

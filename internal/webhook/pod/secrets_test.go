@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cmd
+package pod
 
 import (
 	"bytes"
@@ -30,7 +30,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/incompressible"
-	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -39,13 +38,14 @@ const asProgram = "CONVERSION_OPERATOR_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "" {
-		testenv.Parallel(6) // most tests that run in parallel wait
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := NewCommand(os.Args).ExecuteContext(ctx)
+	err := Run(ctx, os.Args[1:], os.Stderr)
 	stop()
-	os.Exit(ExitCode(err))
+	if err != nil {
+		os.Exit(1)
+	}
 }
 
 // secretValue is in every value of every object of this test.
@@ -75,9 +75,9 @@ func (d *logRecorder) has(text string) bool {
 	return strings.Contains(d.text.String(), text)
 }
 
-// TestServeLogsNoSecrets: the debug log of a converter contains names of objects, but no values,
+// TestLogsNoSecrets: the debug log of a converter contains names of objects, but no values,
 // no part of its key, and no token of a client, whatever error occurs.
-func TestServeLogsNoSecrets(t *testing.T) {
+func TestLogsNoSecrets(t *testing.T) {
 	rulesets, hash := mountSample(t)
 	certificates, first := t.TempDir(), issued(t)
 	mountCertificate(t, certificates, first)
@@ -90,9 +90,9 @@ func TestServeLogsNoSecrets(t *testing.T) {
 	sendPlaintext(t, address)
 	second := issued(t)
 	mountCertificate(t, certificates, pki.KeyPair{Certificate: second.Key, Key: second.Key})
-	expect.Eventually(t, "a broken certificate is noticed", func() (bool, string) { return logged.has("error re-reading certificate"), logged.String() })
+	expect.Eventually(t, "a broken certificate is noticed", func() (bool, string) { return logged.has("The serving certificate cannot be loaded"), logged.String() })
 	mountCertificate(t, certificates, second)
-	expect.Eventually(t, "the next certificate is read", func() (bool, string) { return logged.has("Updated current TLS certificate"), logged.String() })
+	expect.Eventually(t, "the next certificate is read", func() (bool, string) { return logged.has("Serving another certificate"), logged.String() })
 	stop()
 
 	expect.Contains(t, "the log", logged.String(), "Conversion failed", `"level":"debug"`, "TLS handshake error", "default/too-large")
@@ -132,7 +132,9 @@ func mountSample(t *testing.T) (directory, hash string) {
 	t.Helper()
 	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
 	for file, into := range map[string]any{"2-policy.yaml": policy, "3-crd-both.yaml": crd} {
-		expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, sampleFile(file))), into))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport", file))
+		expect.NoError(t, err)
+		expect.NoError(t, yaml.UnmarshalStrict(text, into))
 	}
 	text, err := compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset.Marshal()
 	expect.NoError(t, err)
@@ -163,7 +165,7 @@ func serve(t *testing.T, rulesets, certificates string) (address string, logged 
 	address, logged = listener.Addr().String(), &logRecorder{}
 	_, port, _ := net.SplitHostPort(address) // it was made so
 	listener.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "serve", "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address=127.0.0.1:"+port,
+	program := exec.CommandContext(t.Context(), os.Args[0], "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address=127.0.0.1:"+port,
 		"--drain=0s", "--metrics-bind-address=0", "--log-level=debug")
 	program.Env, program.Stderr = append(os.Environ(), asProgram+"=yes"), logged
 	expect.NoError(t, program.Start())
