@@ -10,7 +10,8 @@
 //
 // The files, in the order of a call:
 //
-//	server.go    accepts a TLS connection with the certificate that is on disk now
+//	server.go    accepts a TLS connection, and ends without losing a call
+//	certificate.go follows the serving certificate on disk
 //	connection.go limits connections, of each address too, and slow clients
 //	handler.go   routes the request: /convert, /admit, /ruleset, /failures, /healthz, /readyz
 //	body.go      reads the body, within its limits, into buffers of buffers.go
@@ -37,6 +38,6 @@
 //
 // A review allocates no memory besides its exchange, which is pooled.
 //
-// Package probe is the client side: it examines a pod that runs this server the way an API server
+// Command converter runs it, with the flags of package pod. Package probe is the client side: it examines a pod that runs this server the way an API server
 // would.
 package webhook

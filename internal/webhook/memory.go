@@ -11,8 +11,8 @@ import "sync"
 const (
 	// DefaultMemoryLimit is that of a converter pod.
 	DefaultMemoryLimit int64 = 256 << 20
-	// programBytes is the memory of a process without rulesets.
-	programBytes = 32 << 20
+	// programBytes is the memory of a process without rulesets: TestAtRest prints it.
+	programBytes = 24 << 20
 	// connectionBytes is the memory of a connection: TLS, the header of a request, and the start of its body and
 	// of its answer.
 	connectionBytes = 64 << 10

@@ -5,7 +5,7 @@
 // subcommand for each of its parts. A subcommand turns flags into options, and
 // runs what other packages provide.
 //
-// manager, serve and migrate run in pods, and log. The others are for users and
+// manager and run-migration run in pods, and log. The others are for users and
 // their pipelines: they read policies and CustomResourceDefinitions from files
 // (definitions.go) or from a cluster, which kubectl's flags select (cluster.go),
 // write the result to stdout in the requested format (output.go), and return a

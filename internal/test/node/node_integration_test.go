@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,20 +33,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
+	converter "github.com/conversion-operator/conversion-operator/internal/webhook/pod"
 )
 
-// The test's own program plays the images: the operator, and a pod that uses its ServiceAccount.
+// The test's own program plays those of an image: a pod that uses its ServiceAccount, and beside it the converter.
 func TestMain(m *testing.M) {
-	switch os.Getenv("PROGRAM") {
-	case "operator":
+	switch filepath.Base(os.Args[0]) {
+	case "converter":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		err := cmd.NewCommand(os.Args).ExecuteContext(ctx)
+		err := converter.Run(ctx, os.Args[1:], os.Stderr)
 		stop()
-		os.Exit(cmd.ExitCode(err))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case "account":
 		if err := useAccount(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -99,8 +104,8 @@ spec:
       containers:
       - name: converter
         image: localhost/test:dev
-        args: [serve, --shared, --rulesets=/etc/rulesets, --certificates=/etc/tls, "--bind-address=:9443", "--metrics-bind-address=:8080", --drain=2s]
-        env: [{name: PROGRAM, value: operator}]
+        command: [/converter]
+        args: [--shared, --rulesets=/etc/rulesets, --certificates=/etc/tls, "--bind-address=:9443", "--metrics-bind-address=:8080", --drain=2s]
         ports: [{name: https, containerPort: 9443}]
         readinessProbe: {httpGet: {scheme: HTTPS, path: /readyz, port: https}, periodSeconds: 1}
         livenessProbe: {httpGet: {scheme: HTTPS, path: /healthz, port: https}}
@@ -132,7 +137,7 @@ spec:
   template:
     spec:
       restartPolicy: Never
-      containers: [{name: account, image: localhost/test:dev, env: [{name: PROGRAM, value: account}]}]
+      containers: [{name: account, image: localhost/test:dev}]
 ---
 apiVersion: v1
 kind: Pod
@@ -193,7 +198,11 @@ func (s *suite) secret(t *testing.T) (*corev1.Secret, pki.KeyPair) {
 func TestNodes(t *testing.T) {
 	program, err := os.Executable()
 	expect.NoError(t, err)
-	cluster, err := testenv.StartCluster(t.Context(), testenv.Options{}, map[string]string{"localhost/test:dev": program}, []string{"a", "b"},
+	image := t.TempDir()
+	for _, name := range []string{"account", "converter"} {
+		expect.NoError(t, os.Symlink(program, filepath.Join(image, name)))
+	}
+	cluster, err := testenv.StartCluster(t.Context(), testenv.Options{}, map[string]string{"localhost/test:dev": filepath.Join(image, "account")}, []string{"a", "b"},
 		"--node-monitor-period=1s", "--node-monitor-grace-period=5s")
 	expect.NoError(t, err)
 	t.Cleanup(func() { expect.NoError(t, cluster.Stop()) })
