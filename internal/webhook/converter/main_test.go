@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,22 +18,36 @@ import (
 // maxSize is how large the program may be, in bytes. Its pages are read when a pod starts.
 const maxSize = 25_000_000
 
-// program builds the program as the image has it, and returns its file.
-func program(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "converter")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", file, ".")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
+// program is the file of the program, built as the image has it.
+var program string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "converter")
+	if err == nil {
+		program = filepath.Join(folder, "converter")
+		err = build(program)
 	}
-	return file
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+func build(file string) error {
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", file, ".")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w: %s", err, output)
+	}
+	return nil
 }
 
 // TestSize: the program has neither a command line for users nor clients of API servers in it.
 func TestSize(t *testing.T) {
-	info, err := os.Stat(program(t))
+	info, err := os.Stat(program)
 	expect.NoError(t, err)
 	t.Logf("%.1f MB", float64(info.Size())/1e6)
 	if info.Size() > maxSize {

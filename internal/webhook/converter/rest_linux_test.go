@@ -39,7 +39,7 @@ func TestAtRest(t *testing.T) {
 	listener.Close()
 
 	var log bytes.Buffer
-	command := exec.CommandContext(t.Context(), program(t), "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address="+address, "--metrics-bind-address=0", "--drain=0s")
+	command := exec.CommandContext(t.Context(), program, "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address="+address, "--metrics-bind-address=0", "--drain=0s")
 	command.Stderr = &log
 	expect.NoError(t, command.Start())
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a test's own server
