@@ -106,6 +106,7 @@ generate: bin/tools/controller-gen ## Generate Go code from the API types
 .PHONY: manifests
 manifests: bin/tools/controller-gen ## Generate the CRD and the roles from the code's markers
 	@bin/tools/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	@go run -C internal/dev/tools ./crd $(CURDIR)/config/crd/bases/*.yaml
 	@bin/tools/controller-gen rbac:roleName=conversion-operator paths=./controllers/... output:rbac:dir=config/rbac
 	@bin/tools/controller-gen rbac:roleName=conversion-operator-grants paths=./internal/operator/plan/... output:rbac:dir=config/rbac/grants
 	@bin/tools/controller-gen rbac:roleName=conversion-operator-audit paths=./internal/cli/audit/... output:rbac:dir=config/rbac/audit

@@ -116,7 +116,7 @@ type ImageConverter struct {
 	Args []string `json:"args,omitempty"`
 
 	// env are environment variables. Secrets and ConfigMaps that they reference are in the
-	// operator's namespace.
+	// operator's namespace. "kubectl explain pod.spec.containers.env" describes the members.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

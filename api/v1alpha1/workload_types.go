@@ -26,13 +26,14 @@ type Placement struct {
 
 	// tolerations are the taints of nodes that the pods tolerate. Without one for
 	// node.kubernetes.io/unreachable or node.kubernetes.io/not-ready, converter pods leave a
-	// lost node after 30 seconds.
+	// lost node after 30 seconds. "kubectl explain pod.spec.tolerations" describes the members.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// affinity is the affinity of the pods to nodes and other pods.
+	// affinity is the affinity of the pods to nodes and other pods. "kubectl explain
+	// pod.spec.affinity" describes the members.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 }
@@ -58,7 +59,8 @@ type Workload struct {
 
 	// topologySpreadConstraints replace those of the operator, which spread converter pods
 	// over hosts and zones if possible. A constraint without a labelSelector selects the
-	// converter pods of this policy.
+	// converter pods of this policy. "kubectl explain pod.spec.topologySpreadConstraints"
+	// describes the members.
 	// +optional
 	// +listType=map
 	// +listMapKey=topologyKey

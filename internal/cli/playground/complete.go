@@ -41,7 +41,7 @@ const maxOptions = 1000
 func Complete(in Input, offset int) *Completed {
 	at := cursorAt(in.Policy[:max(0, min(offset, len(in.Policy)))])
 	completed := &Completed{Typed: at.typed, Options: []Option{}}
-	of := schemaAt(policySchema(), at.path)
+	of := schemaAt(policySchema(), described(at.path))
 	switch {
 	case of == nil:
 	case at.key == "":
@@ -166,6 +166,18 @@ func policySchema() *apiextensionsv1.JSONSchemaProps {
 	written.Properties = maps.Clone(written.Properties)
 	delete(written.Properties, "status")
 	return &written
+}
+
+// described returns the path of the same field where the schema describes it: the rules of groups are described at
+// spokes (internal/dev/tools/crd).
+func described(path []string) []string {
+	at := slices.Index(path, "ruleGroups")
+	if at < 0 || !slices.Contains(path[at:], "rules") {
+		return path
+	}
+	path = slices.Clone(path)
+	path[at] = "spokes"
+	return path
 }
 
 // schemaAt returns the schema at keys and elements, nil if there is none.

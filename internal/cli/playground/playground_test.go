@@ -245,6 +245,11 @@ func TestComplete(t *testing.T) {
 			}
 		})
 	}
+	groups := Sample()
+	groups.Policy = "spec:\n  converter:\n    declarative:\n      ruleGroups:\n      - name: server\n        rules:\n        - move: {"
+	for _, option := range Complete(groups, len(groups.Policy)).Options {
+		expect.Equal(t, option.Label+" of a rule in a group has a description", true, option.Info != "")
+	}
 	// Lines of other systems end in another way.
 	windows := Sample()
 	windows.Policy = strings.ReplaceAll(rules+"        - move:\n            from: .spec.c", "\n", "\r\n")

@@ -161,6 +161,8 @@ func TestAdmission(t *testing.T) {
 		"the port of the metrics":                   {name, "{converter: {none: {}}, workload: {port: 8080}}", "choose another port"},
 		"a port that is none":                       {name, "{converter: {none: {}}, workload: {port: 70000}}", "port"},
 		"a constraint twice":                        {name, "{converter: {none: {}}, workload: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}", "Duplicate value"},
+		"an affinity":                               {name, "{converter: {none: {}}, migration: {workload: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}}}", ""},
+		"an affinity of the wrong type":             {name, "{converter: {none: {}}, migration: {workload: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: zone}}}}}", "spec.migration.workload.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution"},
 		"certificates: nothing":                     {name, certificates("{}"), "set exactly one source of certificates"},
 		"certificates: two sources":                 {name, certificates("{selfManaged: {}, secret: {name: theirs}}"), "set exactly one source of certificates"},
 		"certificates: self-managed":                {name, certificates("{selfManaged: {}}"), ""},

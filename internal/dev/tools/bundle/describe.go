@@ -162,7 +162,7 @@ var settings = map[string]string{
 
 // kubernetes are fields with types of Kubernetes, whose fields need no description.
 var kubernetes = map[string]bool{
-	"affinity": true, "env": true, "nodeSelector": true, "resources": true, "tolerations": true, "topologySpreadConstraints": true,
+	"affinity": true, "conditions": true, "env": true, "nodeSelector": true, "resources": true, "tolerations": true, "topologySpreadConstraints": true,
 }
 
 func choices(enum []apiextensionsv1.JSON) []string {
@@ -186,7 +186,7 @@ func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, ap
 			here := strings.TrimPrefix(path+"."+name, ".")
 			result = append(result, field{
 				path: here, title: title(name), description: firstParagraph(property.Description), widgets: show(name, property)})
-			if kubernetes[name] {
+			if kubernetes[name] || strings.HasSuffix(here, ".ruleGroups[0].rules") { // as those of spokes
 				continue
 			}
 			walk(here, property)
