@@ -110,6 +110,7 @@ func TestStories(t *testing.T) {
 			"version-by-manifest":         versionByManifest,
 			"version-taken-back":          versionTakenBack,
 			"version-kept":                versionKept,
+			"status-lost":                 statusLost,
 			"version-and-deletion":        versionAndDeletion,
 			"storage-rolled-back":         storageRolledBack,
 			"storage-refused":             storageRefused,

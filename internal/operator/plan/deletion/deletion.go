@@ -99,9 +99,10 @@ func (d *Deletion) endRuns() {
 }
 
 // draining reports that API servers may still call the converter, because they have not seen the
-// change of the CustomResourceDefinition.
+// change of the CustomResourceDefinition. Without a status it is not known whether they have called it.
 func (d *Deletion) draining() bool {
-	if d.CRD == nil || !d.everActive {
+	lost := len(d.Policy.Status.Conditions) == 0
+	if d.CRD == nil || !d.everActive && d.Released == nil && !lost {
 		return false
 	}
 	if d.Released == nil {
