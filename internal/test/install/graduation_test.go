@@ -157,11 +157,11 @@ func withVersions(t *testing.T, object *unstructured.Unstructured, versions []ve
 	t.Helper()
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition))
-	schema := definition.Spec.Versions[0]
+	one := definition.Spec.Versions[0]
 	definition.Spec.Versions = nil
 	for _, version := range versions {
-		schema.Name, schema.Served, schema.Storage = version.name, version.served, version.storage
-		definition.Spec.Versions = append(definition.Spec.Versions, *schema.DeepCopy())
+		one.Name, one.Served, one.Storage = version.name, version.served, version.storage
+		definition.Spec.Versions = append(definition.Spec.Versions, *one.DeepCopy())
 	}
 	text, err := json.Marshal(definition)
 	expect.NoError(t, err)
