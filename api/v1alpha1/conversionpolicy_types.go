@@ -130,15 +130,15 @@ type ConversionPolicySpec struct {
 	Drift DriftAction `json:"drift,omitempty"`
 
 	// deletionPolicy tells what happens to the CustomResourceDefinition and the converter
-	// when this policy is deleted. Retain keeps the policy and its converter while more
-	// than one version is served or may be stored. RestoreNone is like Retain, but does
+	// when this policy is deleted. Block keeps the policy and its converter while more
+	// than one version is served or may be stored. RestoreNone is like Block, but does
 	// not wait for versions that differ in nothing. Both set strategy None first, and
-	// remove the converter when API servers no longer call it. Abandon releases the policy
+	// remove the converter when API servers no longer call it. Orphan releases the policy
 	// immediately and leaves everything in place: the converter continues to run, and a
 	// later policy of the same name adopts it. You can change this field while the policy
 	// is being deleted.
 	// +optional
-	// +kubebuilder:default=Retain
+	// +kubebuilder:default=Block
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
@@ -152,17 +152,17 @@ func (s *ConversionPolicySpec) Unsupported() string {
 }
 
 // DeletionPolicy tells what happens to the converter when a policy is deleted.
-// +kubebuilder:validation:Enum=Retain;RestoreNone;Abandon
+// +kubebuilder:validation:Enum=Block;RestoreNone;Orphan
 type DeletionPolicy string
 
 const (
-	// DeletionRetain keeps the policy and its converter while objects need a conversion.
-	DeletionRetain DeletionPolicy = "Retain"
-	// DeletionRestoreNone is like Retain, but does not wait if a conversion changes
+	// DeletionBlock keeps the policy and its converter while objects need a conversion.
+	DeletionBlock DeletionPolicy = "Block"
+	// DeletionRestoreNone is like Block, but does not wait if a conversion changes
 	// nothing.
 	DeletionRestoreNone DeletionPolicy = "RestoreNone"
-	// DeletionAbandon releases the policy immediately, and leaves everything in place.
-	DeletionAbandon DeletionPolicy = "Abandon"
+	// DeletionOrphan releases the policy immediately, and leaves everything in place.
+	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
 // VersionName is the name of a version of a CustomResourceDefinition.

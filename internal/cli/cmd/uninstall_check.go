@@ -88,7 +88,7 @@ func (o *uninstallCheckOptions) obstacles(ctx context.Context, api client.Client
 }
 
 // converting returns the CustomResourceDefinitions that convert in the operator's namespace. Those
-// without a policy belong to abandoned ones.
+// without a policy belong to orphaned ones.
 func (o *uninstallCheckOptions) converting(ctx context.Context, api client.Client) ([]string, error) {
 	var names []string
 	page := &apiextensionsv1.CustomResourceDefinitionList{}

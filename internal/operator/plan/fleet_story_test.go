@@ -131,9 +131,9 @@ func fleetLeaving(w *world) {
 func fleetOrphan(w *world) {
 	w.say("Everything is active.")
 	w.define(bothStoredNew)
-	w.say("The policy is deleted and abandoned.")
+	w.say("The policy is deleted, and orphans its rules.")
 	w.delete()
-	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	w.converge()
 	w.say("While the CustomResourceDefinition converts through the fleet, its ruleset stays.")
 	w.tend(w.observed.Now)

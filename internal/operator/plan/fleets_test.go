@@ -316,10 +316,10 @@ func TestOwnCertificateDuringAMove(t *testing.T) {
 	}
 }
 
-// TestAbandonedInAFleet: rulesets stay.
-func TestAbandonedInAFleet(t *testing.T) {
+// TestOrphanedInAFleet: rulesets stay.
+func TestOrphanedInAFleet(t *testing.T) {
 	w := inFleet(t)
-	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	w.delete()
 	expect.Equal(t, "steps", []string{"RemoveFinalizer"}, kinds(w.plan().Steps))
 	for name, authority := range map[string]bool{"": false, "a former authority is left": true} {

@@ -72,19 +72,19 @@ var deletionChanges = changes{
 		w.changeRules("")
 		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionRestoreNone
 	},
-	"it is abandoned": func(w *world) { w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon },
-	"it is abandoned while the CRD is going": func(w *world) {
+	"it is orphaned": func(w *world) { w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan },
+	"it is orphaned while the CRD is going": func(w *world) {
 		w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
-		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
-	"it is abandoned and suspended": func(w *world) {
+	"it is orphaned and suspended": func(w *world) {
 		w.observed.Policy.Spec.Suspend = true
-		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
-	"it is abandoned, and the conversion was dropped": func(w *world) {
+	"it is orphaned, and the conversion was dropped": func(w *world) {
 		w.observed.Runs = nil
 		w.drop("kubectl-replace")
-		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
 }
 
@@ -125,14 +125,14 @@ func restored(w *world) {
 	w.settleAPIServers()
 }
 
-func abandoned(w *world) {
+func deletionOrphan(w *world) {
 	w.say("Everything is active, and a migration runs.")
 	w.define(bothStoredNew)
 	w.say("The policy is deleted, which is blocked.")
 	w.delete()
 	w.converge()
-	w.say("It is to be abandoned.")
-	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionAbandon
+	w.say("Its converter is to be orphaned.")
+	w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	w.converge()
 	w.say("The policy is created again, and takes over what is there: no write of the CustomResourceDefinition, no new pods.")
 	w.observed.Policy = newWorld(w.t, policyYAML).observed.Policy

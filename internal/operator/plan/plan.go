@@ -210,7 +210,7 @@ func (p *planner) delete() {
 		return
 	}
 	inUse := p.deletion.InUse()
-	if inUse.Reason == "" || p.deletion.Abandoned() {
+	if inUse.Reason == "" || p.deletion.Orphaned() {
 		p.forget(v1alpha1.DeletionBlockedCondition)
 		last := p.deletion.Leave()
 		p.Add(last.Work)

@@ -36,7 +36,7 @@ var needCluster = []string{"what is read", "annotations hold", "every object is 
 
 // TestSoak plays random sequences of package soak for thousands of virtual hours, and checks their
 // invariants after each change. This world has one policy with pods of its own. It cannot carry fleets,
-// failures, the removal of versions, and the end or the abandonment of a policy: make soak performs these.
+// failures, the removal of versions, and the end of a policy with its converter or without: make soak performs these.
 func TestSoak(t *testing.T) {
 	for seed := range uint64(soakSeeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestStories(t *testing.T) {
 			"suspended":                   suspended,
 			"deletion-blocked":            deletionBlocked,
 			"restored":                    restored,
-			"abandoned":                   abandoned,
+			"deletion-orphan":             deletionOrphan,
 			"orphaned":                    orphaned,
 			"recreated-crd":               recreatedCRD,
 			"namespace-deleted":           namespaceDeleted,

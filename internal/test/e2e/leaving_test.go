@@ -24,15 +24,15 @@ import (
 )
 
 // TestLeaving follows the documentation. The operator is uninstalled while a policy cannot be deleted:
-// it is abandoned, and objects are converted without policy and operator. After a new installation, the
+// it is orphaned, and objects are converted without policy and operator. After a new installation, the
 // operator adopts the same pods. Its namespace is deleted, and the next one converts every object again.
 // After a migration, when only one version is served, it is removed, and nothing of it remains.
 func TestLeaving(t *testing.T) {
-	release.Only(t, "TestUninstallGuard", "TestDeletedPolicy", "TestRetain", "TestStories")
+	release.Only(t, "TestUninstallGuard", "TestDeletedPolicy", "TestBlock", "TestStories")
 	ctx := t.Context()
 	crontab := converting(ctx, t, "leaving.example.com", storesOld)
 	t.Cleanup(func() { reinstall(context.WithoutCancel(ctx), t) })
-	abandon(ctx, t, crontab)
+	orphan(ctx, t, crontab)
 
 	run(ctx, t, "kubectl", "delete", "namespace", system, "--timeout=3m")
 	expect.Equal(t, "objects convert without a converter", false, readAll(ctx, crontab) == nil)
@@ -51,9 +51,9 @@ func TestLeaving(t *testing.T) {
 	checkNothingIsLeft(ctx, t, crontab)
 }
 
-// abandon plays what to do if a deletion is blocked. Without an operator, pods convert, also one that replaces
+// orphan plays what to do if a deletion is blocked. Without an operator, pods convert, also one that replaces
 // another. The operator is installed again, and adopts the pods. No read fails.
-func abandon(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
+func orphan(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
 	generation := getCRD(ctx, t, crontab).Generation
 	load := startLoad(ctx, t, crontab)

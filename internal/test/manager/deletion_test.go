@@ -29,11 +29,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestRetain: deletion is blocked while two versions are served. Then the CustomResourceDefinition
+// TestBlock: deletion is blocked while two versions are served. Then the CustomResourceDefinition
 // is restored first, the pods stay for a while, and nothing is left.
-func TestRetain(t *testing.T) {
+func TestBlock(t *testing.T) {
 	t.Parallel()
-	active := activate(t, "retain.leaving.example.com", nil)
+	active := activate(t, "block.leaving.example.com", nil)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse, []string{"v1beta1 is served"})
 	checkIdle(t, active.Name)
@@ -107,12 +107,12 @@ func waitUntilReadEnds(t *testing.T, policy string) {
 // policy of the same name takes over without writing to it. TestOrphansAreDeleted is about a policy that
 // was deleted without its finalizer.
 func TestDeletedPolicy(t *testing.T) {
-	const group = "abandoned.leaving.example.com"
+	const group = "orphaned.leaving.example.com"
 	t.Parallel()
 	active := activate(t, group, nil)
 	waitUntilReadEnds(t, active.Name)
 	before, deployment := remainingObjects(t, active.Name), deploymentOf(t, active.Name)
-	patch(t, getPolicy(t, active.Name), `{"spec":{"deletionPolicy":"Abandon"}}`)
+	patch(t, getPolicy(t, active.Name), `{"spec":{"deletionPolicy":"Orphan"}}`)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	waitUntilGone(t, active.Name)
 	waitEventOf(t, aboutCRD, active.Name, v1alpha1.ReasonOrphaned, "")

@@ -130,7 +130,7 @@ func TestAdmission(t *testing.T) {
 		"no such way":                               {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Force]}}", "Unsupported value"},
 		"a way twice":                               {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Status, Status]}}", "fallback names a way twice"},
 		"drift is reported":                         {name, "{converter: {declarative: " + good + "}, drift: Report}", ""},
-		"it is abandoned":                           {name, "{converter: {declarative: " + good + "}, deletionPolicy: Abandon}", ""},
+		"it is orphaned":                            {name, "{converter: {declarative: " + good + "}, deletionPolicy: Orphan}", ""},
 		"drift is ignored":                          {name, "{converter: {declarative: " + good + "}, drift: Ignore}", "Unsupported value"},
 		"it is deleted":                             {name, "{converter: {declarative: " + good + "}, deletionPolicy: Delete}", "Unsupported value"},
 		"no replicas":                               {name, "{converter: {declarative: " + good + "}, workload: {replicas: 0}}", "should be greater than or equal to 1"},
@@ -212,7 +212,7 @@ func checkRefusal(t *testing.T, policy client.Object, want string) {
 // CustomResourceDefinitions. It stores none in the converter or the source of certificates.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	stored := "drift: Repair, deletionPolicy: Retain, migration: {mode: OnTrigger}"
+	stored := "drift: Repair, deletionPolicy: Block, migration: {mode: OnTrigger}"
 	for _, spec := range []string{
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}",
 		"converter: {declarative: {hub: v1, spokes: [{version: v1beta1}]}}, workload: {}, verification: {}",

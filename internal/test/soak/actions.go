@@ -47,7 +47,7 @@ type target struct {
 	fleet *v1alpha1.ConverterFleetSpec
 }
 
-// actions has every action. A suspended or abandoned policy writes no CRD and stores no ruleset, so that
+// actions has every action. A suspended or orphaned policy writes no CRD and stores no ruleset, so that
 // its fleet gets no action that needs that.
 var actions = []action{
 	// Authors of CRDs, and other clients that write them.
@@ -116,10 +116,10 @@ var actions = []action{
 		}},
 	{name: "no longer retire", weight: 8, on: subjects((*Subject).hasPolicy), variants: withoutEffect,
 		change: func(t target, s Step) { t.forgetRetirement(s.Detail) }},
-	// The effects of an abandoned policy on the CRD remain.
-	{name: "abandon policy", weight: 5, idle: true, waits: true, real: true, on: subjects((*Subject).hasPolicy),
+	// The effects of an orphaned policy on the CRD remain.
+	{name: "orphan policy", weight: 5, idle: true, waits: true, real: true, on: subjects((*Subject).hasPolicy),
 		change: func(t target, _ Step) { t.Policy = nil },
-		shell: `kubectl get cvp $CRD --ignore-not-found -o name | xargs -r kubectl patch --type=merge -p '{"spec": {"deletionPolicy": "Abandon"}}'
+		shell: `kubectl get cvp $CRD --ignore-not-found -o name | xargs -r kubectl patch --type=merge -p '{"spec": {"deletionPolicy": "Orphan"}}'
 			kubectl delete --ignore-not-found cvp $CRD`},
 	{name: "adopt", weight: 40, on: subjects(func(s *Subject) bool { return s.CRD != nil && s.Policy == nil }),
 		change: func(t target, _ Step) { t.adopt(t.Fleet) }},

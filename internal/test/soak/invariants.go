@@ -247,7 +247,7 @@ var AtRest = []Invariant{
 		}
 	}},
 	// Rights of migrations and of cleaning end with them unless the policy is suspended, the Job of a migration
-	// ends with the next one, and everything else with the policy. An abandoned policy leaves its converter.
+	// ends with the next one, and everything else with the policy. An orphaned policy leaves its converter.
 	{"nothing is left of what is over", func(now, _ Observation, violated reporter) {
 		last := &v1alpha1.MigrationStatus{}
 		if now.Policy != nil && now.Policy.Status.Migration != nil {

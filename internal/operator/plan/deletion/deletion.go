@@ -49,14 +49,14 @@ func Gather(converts *converter.Converter, evidence *v1alpha1.MigrationEvidence)
 func (d *Deletion) Held() bool { return slices.Contains(d.Policy.Finalizers, names.Finalizer) }
 
 // EndsRuns reports that migrations end, and all rights to objects are deleted with them.
-func (d *Deletion) EndsRuns() bool { return d.Held() && d.Abandoned() }
+func (d *Deletion) EndsRuns() bool { return d.Held() && d.Orphaned() }
 
-// Leave takes the next step of a deletion that nothing blocks, or of an abandonment.
+// Leave takes the next step of a deletion that nothing blocks, or orphans the converter.
 func (d *Deletion) Leave() gate.Decision { return d.work.Decide(d.leave()) }
 
 func (d *Deletion) leave() gate.Outcome {
 	switch {
-	case d.Abandoned():
+	case d.Orphaned():
 		d.endRuns()
 		d.work.Do(step.RemoveFinalizer{})
 		return gate.Unknown(v1alpha1.ReasonDeleting, "leaving the CustomResourceDefinition and its converter in place")
@@ -72,14 +72,14 @@ func (d *Deletion) leave() gate.Outcome {
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }
 
-// Abandoned reports that the converter stays when the policy is deleted.
-func (d *Deletion) Abandoned() bool {
-	return d.IsDeleted() && d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionAbandon
+// Orphaned reports that the converter stays after the policy is deleted.
+func (d *Deletion) Orphaned() bool {
+	return d.IsDeleted() && d.Policy.Spec.DeletionPolicy == v1alpha1.DeletionOrphan
 }
 
 // LetsGo reports that the policy is deleted and no longer manages spec.conversion.
 func (d *Deletion) LetsGo() bool {
-	return d.IsDeleted() && (d.Abandoned() || d.InUse().Reason == "")
+	return d.IsDeleted() && (d.Orphaned() || d.InUse().Reason == "")
 }
 
 // endRuns deletes migrations and all rights to objects.
@@ -135,7 +135,7 @@ func (d *Deletion) InUse() gate.Outcome {
 		inUse += "; the versions are identical, so strategy None converts correctly: set spec.deletionPolicy to RestoreNone"
 	default:
 		inUse += "; without the converter, objects would be unreadable or incorrect: serve and store only one version, " +
-			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Abandon, which leaves the converter running"
+			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Orphan, which leaves the converter running"
 	}
 	return gate.Abnormal(v1alpha1.ReasonVersionsInUse, inUse)
 }

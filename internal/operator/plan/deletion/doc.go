@@ -7,7 +7,7 @@
 //
 // While objects would be unreadable without the converter, the policy works as if it
 // were not deleted: certificates are renewed, and a migration may be what the deletion
-// waits for. The deletion policy Abandon removes only the policy itself, and everything
+// waits for. The deletion policy Orphan removes only the policy itself, and everything
 // that would still make changes in its name.
 //
 // orphan.go removes the objects of a policy that no longer exists.

@@ -13,7 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
 
-// An orphan is the rest of a policy that no longer exists: it was abandoned, or a client removed
+// An orphan is the rest of a policy that no longer exists: its deletionPolicy was Orphan, or a client removed
 // its finalizer. The objects have the name of the policy, so that a new policy of that name takes
 // them over. Until then:
 //
