@@ -76,6 +76,6 @@ func collectVersions(policy *v1alpha1.ConversionPolicy, set setGauge) {
 		}
 	}
 	for _, retirement := range policy.Spec.Retirement {
-		set(retirementMetric, 1, string(retirement.Version), string(cmp.Or(retirement.Action, v1alpha1.RetirementReport)))
+		set(retirementMetric, 1, string(retirement.Version), string(cmp.Or(retirement.Action, v1alpha1.RetirementKeep)))
 	}
 }

@@ -58,7 +58,7 @@ type ConversionPolicyList struct {
 
 // ConversionPolicySpec is the desired conversion and migration of one
 // CustomResourceDefinition.
-// +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Report')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Report to take a retirement back"
+// +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Keep')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Keep to take a retirement back"
 // +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
 // +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.workload)",message="converterFleetName must be empty if workload is set: either a fleet serves the rules, or pods of this policy alone"
 // +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || has(self.converter.declarative)",message="converterFleetName must be empty unless the converter is declarative: fleets serve compiled rules only"

@@ -9,12 +9,12 @@ import (
 )
 
 // RetirementAction tells how far the operator goes with a version.
-// +kubebuilder:validation:Enum=Report;Deprecate;Unserve;Remove
+// +kubebuilder:validation:Enum=Keep;Deprecate;Unserve;Remove
 type RetirementAction string
 
 const (
-	// RetirementReport changes nothing, and reverts what this policy changed before.
-	RetirementReport RetirementAction = "Report"
+	// RetirementKeep keeps the version as its author wrote it: it reverts what this policy changed.
+	RetirementKeep RetirementAction = "Keep"
 	// RetirementDeprecate lets the API server warn clients that use the version.
 	RetirementDeprecate RetirementAction = "Deprecate"
 	// RetirementUnserve also stops serving the version, after no client has requested it
@@ -42,12 +42,12 @@ type Retirement struct {
 	Version VersionName `json:"version"`
 
 	// action tells how far the operator goes. Each action includes the ones before it:
-	// Report changes nothing; Deprecate lets the API server warn clients; Unserve sets
+	// Keep keeps the version as its author wrote it; Deprecate lets the API server warn clients; Unserve sets
 	// served: false and then removes the version from the managedFields of objects; Remove
 	// removes the version from the CustomResourceDefinition. If you set an earlier action
 	// before the version is removed, the operator reverts the later steps.
 	// +optional
-	// +kubebuilder:default=Report
+	// +kubebuilder:default=Keep
 	Action RetirementAction `json:"action,omitempty"`
 
 	// after is the minimum duration of each step. The operator unserves a version after it

@@ -400,9 +400,9 @@ func preservedDataLate(w *world) {
 func acceptedLosses(w *world) {
 	w.holdingNotes()
 	w.say("A field is written wrong, and no action asks for the removal.")
-	w.accept(v1alpha1.RetirementReport, ".notes")
+	w.accept(v1alpha1.RetirementKeep, ".notes")
 	w.say("It is written right.")
-	w.accept(v1alpha1.RetirementReport, ".note")
+	w.accept(v1alpha1.RetirementKeep, ".note")
 	w.say("Another one is no path.")
 	w.accept(v1alpha1.RetirementRemove, ".note", ".spec[")
 	w.say("A field that v1beta1 has and no object holds is accepted as well.")

@@ -95,7 +95,7 @@ func versionAskedUnseen(w *world) {
 
 func versionByManifest(w *world) {
 	w.say("The CustomResourceDefinition belongs to a manifest. The policy only says what may be done to it.")
-	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.retire("v1beta1", v1alpha1.RetirementKeep)
 	w.define(bothStoredNew)
 	w.completes(1000)
 	w.tellVersions()
@@ -116,7 +116,7 @@ func versionTakenBack(w *world) {
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	promoted(w)
 	w.later(week)
-	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.retire("v1beta1", v1alpha1.RetirementKeep)
 	w.converge()
 	w.tellVersions()
 	w.say("What the manifest has unserved is left alone.")
@@ -125,7 +125,7 @@ func versionTakenBack(w *world) {
 	w.putVersions("kubectl", versions)
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
 	w.converge()
-	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.retire("v1beta1", v1alpha1.RetirementKeep)
 	w.converge()
 	w.tellVersions()
 }
@@ -217,7 +217,7 @@ func downgradeUnserved(w *world) {
 	w.tellVersions()
 	w.say("The second attempt.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
-	w.retire("v1", v1alpha1.RetirementReport)
+	w.retire("v1", v1alpha1.RetirementKeep)
 	w.converge()
 	w.completes(1000)
 	w.tellVersions()
@@ -245,7 +245,7 @@ func storageRolledBack(w *world) {
 	w.later(week)
 	w.say("It is rolled back: what was proven holds no more, v1beta1 is served again, and objects are migrated back.")
 	w.observed.Policy.Spec.StorageVersion = "v1beta1"
-	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.retire("v1beta1", v1alpha1.RetirementKeep)
 	w.converge()
 	w.tellVersions()
 	w.completes(1000)
@@ -356,7 +356,7 @@ func TestReportLeavesUnservedWhatItsAuthorDid(t *testing.T) {
 	w.converge()
 	w.completes(1000)
 	expect.Equal(t, "the policy promoted v1", true, w.observed.CRD.Generation != promoted)
-	w.retire("v1beta1", v1alpha1.RetirementReport)
+	w.retire("v1beta1", v1alpha1.RetirementKeep)
 	w.converge()
 	expect.Equal(t, "the version is served, which its author had ended", false, w.observed.CRD.Spec.Versions[0].Served)
 }

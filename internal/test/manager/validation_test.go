@@ -114,7 +114,7 @@ func TestAdmission(t *testing.T) {
 		"no storage version":                        {name, "{converter: {declarative: " + good + "}, storageVersion: 'V 1'}", "storageVersion"},
 		"a version to remove":                       {name, "{converter: {declarative: " + good + "}, storageVersion: v1, retirement: [{version: v1beta1, action: Remove, after: 0s}]}", ""},
 		"the storage is to go":                      {name, "{converter: {declarative: " + good + "}, storageVersion: v1, retirement: [{version: v1, action: Unserve}]}", "retirement must not name storageVersion"},
-		"the storage is reported":                   {name, "{converter: {declarative: " + good + "}, storageVersion: v1, retirement: [{version: v1, action: Report}]}", ""},
+		"the storage is reported":                   {name, "{converter: {declarative: " + good + "}, storageVersion: v1, retirement: [{version: v1, action: Keep}]}", ""},
 		"a version to go twice":                     {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1}, {version: v1}]}", "Duplicate value"},
 		"a version to burn":                         {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, action: Burn}]}", "Unsupported value"},
 		"dependents are to be checked":              {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, dependents: Check}]}", ""},

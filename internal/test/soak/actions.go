@@ -103,7 +103,7 @@ var actions = []action{
 	// The result is known only after waiting. While migrations are suspended, nothing can be retired,
 	// because that needs evidence.
 	{name: "retire", weight: 10, waits: true, on: subjects((*Subject).migrates),
-		variants: retirements("Report", "Deprecate", "Unserve"), change: retire},
+		variants: retirements("Keep", "Deprecate", "Unserve"), change: retire},
 	// The status reports what would be lost once a migration has counted it: api/docs/lifecycle.md.
 	{name: "retire by removal", weight: 10, waits: true, real: true, on: subjects((*Subject).migrates),
 		variants: retirements("Remove", "Remove"+accepting),
@@ -201,7 +201,7 @@ func authored(possible func(is *crdVersion) bool) func(*Subject) []string {
 var (
 	// storages returns the versions that may become the storage version.
 	storages = which(func(is *crdVersion, action v1alpha1.RetirementAction) bool {
-		return is != nil && is.Served && !is.Storage && (action == "" || action == v1alpha1.RetirementReport)
+		return is != nil && is.Served && !is.Storage && (action == "" || action == v1alpha1.RetirementKeep)
 	})
 	// retirable returns the versions that the policy may retire. A version that is not served belongs to the
 	// author of the CRD, unless the policy unserved it.
@@ -210,7 +210,7 @@ var (
 	})
 	// withoutEffect returns the versions whose retirement leaves nothing to revert.
 	withoutEffect = which(func(is *crdVersion, action v1alpha1.RetirementAction) bool {
-		return action == v1alpha1.RetirementReport || action != "" && is == nil
+		return action == v1alpha1.RetirementKeep || action != "" && is == nil
 	})
 )
 

@@ -86,7 +86,7 @@ func forbidden(s Step, idle bool) string {
 		}
 		for _, version := range versions {
 			action := is.retirement(version).Action
-			leaves := action != "" && action != v1alpha1.RetirementReport
+			leaves := action != "" && action != v1alpha1.RetirementKeep
 			if has := is.version(version); leaves && has != nil && has.Storage {
 				return "what the policy retires is stored"
 			}

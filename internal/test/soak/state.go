@@ -241,7 +241,7 @@ func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts 
 	}
 	s.Policy.Retirement = append(s.Policy.Retirement, retirement)
 	is := s.version(name)
-	is.Deprecated = action != v1alpha1.RetirementReport
+	is.Deprecated = action != v1alpha1.RetirementKeep
 	switch {
 	case action != v1alpha1.RetirementRemove:
 		is.Served = action != v1alpha1.RetirementUnserve

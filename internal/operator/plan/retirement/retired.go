@@ -71,7 +71,7 @@ func (r *Retirement) retire(entry *v1alpha1.Retirement) gate.Outcome {
 	switch {
 	case version == nil:
 		return gate.Passed(v1alpha1.ReasonRetired, r.notThere(name))
-	case entry.Action == v1alpha1.RetirementReport:
+	case entry.Action == v1alpha1.RetirementKeep:
 		return gate.Passed(v1alpha1.ReasonRetired, r.answer(name))
 	}
 	if blocks := r.holdsObjects(name); len(blocks) > 0 {

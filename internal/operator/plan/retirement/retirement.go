@@ -100,7 +100,7 @@ func (r *Retirement) retirement(version string) *v1alpha1.Retirement {
 // reaches reports that an action includes another one.
 func reaches(action, step v1alpha1.RetirementAction) bool {
 	order := []v1alpha1.RetirementAction{
-		v1alpha1.RetirementReport, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove,
+		v1alpha1.RetirementKeep, v1alpha1.RetirementDeprecate, v1alpha1.RetirementUnserve, v1alpha1.RetirementRemove,
 	}
 	return slices.Index(order, action) >= slices.Index(order, step)
 }
