@@ -103,7 +103,7 @@ func (r *ConversionPolicyReconciler) emit(object client.Object, list []gate.Even
 var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
 	v1alpha1.DriftRepaired:  {v1alpha1.ReasonConversionDrifted, "Repair"},
 	v1alpha1.DriftKept:      {v1alpha1.ReasonConversionKept, "Keep"},
-	v1alpha1.DriftReported:  {v1alpha1.ReasonConversionDrifted, "Report"},
+	v1alpha1.DriftTolerated: {v1alpha1.ReasonConversionDrifted, "Tolerate"},
 	v1alpha1.DriftContested: {v1alpha1.ReasonConversionContested, "Stall"},
 }
 

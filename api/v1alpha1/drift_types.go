@@ -8,14 +8,14 @@ import (
 )
 
 // DriftAction tells what happens after another client changes spec.conversion.
-// +kubebuilder:validation:Enum=Repair;Report
+// +kubebuilder:validation:Enum=Repair;Tolerate
 type DriftAction string
 
 const (
 	// DriftRepair writes spec.conversion back, a limited number of times.
 	DriftRepair DriftAction = "Repair"
-	// DriftReport leaves the change in place, and reports it.
-	DriftReport DriftAction = "Report"
+	// DriftTolerate leaves the change in place, and the policy reports it.
+	DriftTolerate DriftAction = "Tolerate"
 )
 
 // DriftAnswer is what the operator did about the change.
@@ -26,8 +26,8 @@ const (
 	DriftRepaired DriftAnswer = "Repaired"
 	// DriftKept means that the field had the operator's value all the same, such as with keep-conversion.
 	DriftKept DriftAnswer = "Kept"
-	// DriftReported means that spec.drift is Report: the operator wrote nothing.
-	DriftReported DriftAnswer = "Reported"
+	// DriftTolerated means that spec.drift is Tolerate: the operator wrote nothing.
+	DriftTolerated DriftAnswer = "Tolerated"
 	// DriftContested means that the operator has written the field back too often.
 	DriftContested DriftAnswer = "Contested"
 )
@@ -44,7 +44,7 @@ type DriftStatus struct {
 	// crdGeneration is the generation of the CustomResourceDefinition at that time.
 	// +required
 	CRDGeneration int64 `json:"crdGeneration"`
-	// answer is what the operator did about it: Repaired, Kept, Reported or Contested.
+	// answer is what the operator did about it: Repaired, Kept, Tolerated or Contested.
 	// +required
 	Answer DriftAnswer `json:"answer"`
 	// repairs are the times of the latest repairs, the oldest first. After five repairs of

@@ -95,7 +95,7 @@ var repairChanges = changes{
 	"no authority":     func(w *world) { w.observed.Authority = nil },
 	"no certificate":   func(w *world) { w.observed.Certificate = nil },
 	"suspended":        func(w *world) { w.observed.Policy.Spec.Suspend = true },
-	"only reported":    func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftReport },
+	"tolerated":        func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate },
 }
 
 // TestTwoWriters fights for two hours with a writer that answers each repair at
@@ -211,9 +211,9 @@ func driftContested(w *world) {
 	w.converge()
 }
 
-func driftReported(w *world) {
+func driftTolerated(w *world) {
 	w.say("Drift is only to be reported.")
-	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
 	w.activate(bothStoredNew)
 	w.say("A client drops spec.conversion.")
 	w.loseConversion("kubectl-replace")
@@ -226,7 +226,7 @@ func driftReported(w *world) {
 // TestAnOldPlanIsDriftToo: a client writes spec.conversion as it was before the
 // rules changed. Pods still have that plan, so that it works, and is not what is wanted.
 func TestAnOldPlanIsDriftToo(t *testing.T) {
-	for action, want := range map[v1alpha1.DriftAction]string{v1alpha1.DriftRepair: "new", v1alpha1.DriftReport: "old"} {
+	for action, want := range map[v1alpha1.DriftAction]string{v1alpha1.DriftRepair: "new", v1alpha1.DriftTolerate: "old"} {
 		t.Run(string(action), func(t *testing.T) {
 			w, old := changing(t)
 			w.observed.Policy.Spec.Drift = action

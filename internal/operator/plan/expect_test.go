@@ -276,8 +276,8 @@ func beginnings() changes {
 			w.observed.CRD.Status.Conditions = storageMigrating()
 			w.converge()
 		},
-		"a retirement is taken back, and drift is only reported": func(w *world) {
-			w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+		"a retirement is taken back, and drift is tolerated": func(w *world) {
+			w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
 			w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 			promoted(w)
 			versions := w.versions()

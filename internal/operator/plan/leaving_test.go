@@ -419,7 +419,7 @@ func TestRestoredDuringRetirement(t *testing.T) {
 // restored converter.
 func TestRestoredForReport(t *testing.T) {
 	w := migrated(t)
-	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
 	before := w.storedRulesets("")
 	w.restoreObjects()
 	w.converge()

@@ -298,9 +298,9 @@ func storageContested(w *world) {
 	w.completes(1000)
 }
 
-func storageReported(w *world) {
+func storageTolerated(w *world) {
 	w.say("The policy makes v1 the storage version, and only reports what others do.")
-	w.observed.Policy.Spec.Drift = v1alpha1.DriftReport
+	w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
 	promoted(w)
 	w.flipBack()
 	w.say("Its author gives in: nothing is held back any more.")

@@ -327,7 +327,7 @@ func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
 	patch := func(text string) {
 		expect.NoError(t, w.admin.Patch(t.Context(), policy, client.RawPatch(types.MergePatchType, []byte(text))))
 	}
-	patch(`{"spec": {"drift": "Report"}}`)
+	patch(`{"spec": {"drift": "Tolerate"}}`)
 	w.waitFor(t, name, admitted)
 	patch(`{"spec": {"drift": "Repair"}, "metadata": {"finalizers": ["conversion-operator.io/policy"]}}`)
 	w.waitFor(t, name, protected)

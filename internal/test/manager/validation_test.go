@@ -129,7 +129,7 @@ func TestAdmission(t *testing.T) {
 		"a doubtful check":                          {name, "{converter: {declarative: " + good + "}, migration: {verify: Some}}", "Unsupported value"},
 		"no such way":                               {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Force]}}", "Unsupported value"},
 		"a way twice":                               {name, "{converter: {declarative: " + good + "}, migration: {fallback: [Status, Status]}}", "fallback names a way twice"},
-		"drift is reported":                         {name, "{converter: {declarative: " + good + "}, drift: Report}", ""},
+		"drift is tolerated":                         {name, "{converter: {declarative: " + good + "}, drift: Tolerate}", ""},
 		"it is orphaned":                            {name, "{converter: {declarative: " + good + "}, deletionPolicy: Orphan}", ""},
 		"drift is ignored":                          {name, "{converter: {declarative: " + good + "}, drift: Ignore}", "Unsupported value"},
 		"it is deleted":                             {name, "{converter: {declarative: " + good + "}, deletionPolicy: Delete}", "Unsupported value"},

@@ -113,7 +113,7 @@ func TestRetire(t *testing.T) {
 		version, blocker string
 		left             map[string]any
 	}{
-		"v1 to Report":             {"v1 (served: true, storage: false, deprecated: false)", "", hasBoth},
+		"v1 to Keep":               {"v1 (served: true, storage: false, deprecated: false)", "", hasBoth},
 		"v1 to Deprecate":          {"v1 (served: true, storage: false, deprecated: true)", "", hasBoth},
 		"v1 to Unserve":            {"v1 (served: false, storage: false, deprecated: true)", "", hasBoth},
 		"v1 to Remove":             {"v1 (served: true, storage: false, deprecated: true)", "job-2", hasBoth},

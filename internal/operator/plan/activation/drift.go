@@ -31,8 +31,8 @@ const (
 func (a *Activation) answerDrift() (answer v1alpha1.DriftAnswer, repair string) {
 	identity := a.converter.Answerable()
 	switch {
-	case a.Policy.Spec.Drift == v1alpha1.DriftReport:
-		return v1alpha1.DriftReported, ""
+	case a.Policy.Spec.Drift == v1alpha1.DriftTolerate:
+		return v1alpha1.DriftTolerated, ""
 	case a.contested():
 		return v1alpha1.DriftContested, ""
 	case identity != "" && (a.usable(identity) || a.onlyAddsTrust(identity)):
@@ -109,9 +109,9 @@ func (a *Activation) notDrifted() gate.Outcome {
 	switch a.answer {
 	case "":
 		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
-	case v1alpha1.DriftReported:
+	case v1alpha1.DriftTolerated:
 		return gate.Stalled(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+
-			"; spec.drift is Report, so the operator does not restore it: set spec.drift to Repair, or delete this policy if another converter takes over")
+			"; spec.drift is Tolerate, so the operator does not restore it: set spec.drift to Repair, or delete this policy if another converter takes over")
 	case v1alpha1.DriftContested:
 		return gate.Stalled(v1alpha1.ReasonConversionContested, fmt.Sprintf(
 			"%s, and the operator restored it %d times within %d minutes: %s; the operator restores it again after that time, or when the spec of this policy changes",
@@ -154,5 +154,5 @@ func (a *Activation) howToEndIt() string {
 		omit = writer.Tool + " writes the CustomResourceDefinition: remove spec.conversion from " + writer.Change +
 			", or install config/components/keep-conversion"
 	}
-	return omit + ", or set spec.drift to Report"
+	return omit + ", or set spec.drift to Tolerate"
 }

@@ -205,7 +205,7 @@ func (c *Converter) isDrifted() (drifted, disowned bool) {
 		c.ours() && c.ConversionIsOurs() {
 		return false, false
 	}
-	seen := known != nil && known.CRDGeneration == crd.Generation || c.Policy.Spec.Drift == v1alpha1.DriftReport
+	seen := known != nil && known.CRDGeneration == crd.Generation || c.Policy.Spec.Drift == v1alpha1.DriftTolerate
 	switch {
 	case !c.ConvertsAsWanted():
 		return true, false

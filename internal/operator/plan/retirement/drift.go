@@ -57,8 +57,8 @@ func (r *Retirement) recordVersionsDrift() {
 		})
 	}
 	switch {
-	case r.Policy.Spec.Drift == v1alpha1.DriftReport:
-		drift.Answer = v1alpha1.DriftReported
+	case r.Policy.Spec.Drift == v1alpha1.DriftTolerate:
+		drift.Answer = v1alpha1.DriftTolerated
 	case len(drift.Repairs) >= versionRepairsAtMost:
 		drift.Answer = v1alpha1.DriftContested
 	default:
@@ -103,9 +103,9 @@ func (r *Retirement) heldBack() gate.Outcome {
 	switch {
 	case len(r.reverted) > 0 && drift.Answer == v1alpha1.DriftRepaired:
 		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.revertedBy()+" reverted this policy's changes of spec.versions: restoring them")
-	case drift.Answer == v1alpha1.DriftReported:
+	case drift.Answer == v1alpha1.DriftTolerated:
 		return gate.Stalled(v1alpha1.ReasonVersionsDrifted,
-			r.revertedBy()+" reverted this policy's changes of spec.versions; spec.drift is Report, so the operator does not restore them: "+cure)
+			r.revertedBy()+" reverted this policy's changes of spec.versions; spec.drift is Tolerate, so the operator does not restore them: "+cure)
 	case drift.Answer == v1alpha1.DriftContested && len(drift.Repairs) > 0 && r.Left(&drift.Repairs[0], versionRepairWindow) > 0:
 		r.work.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
 		return gate.Stalled(v1alpha1.ReasonVersionsContested, fmt.Sprintf(
