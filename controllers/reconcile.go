@@ -125,7 +125,7 @@ func (r *ConversionPolicyReconciler) reconcile(ctx context.Context, request ctrl
 // to wait for its answer.
 func (r *ConversionPolicyReconciler) verify(state *observed.Cluster) (pending time.Duration) {
 	// A foreign write is repaired without a proof, so do not wait for one.
-	if !state.Policy.Spec.Suspend && state.Policy.Spec.Unsupported() == "" {
+	if !state.Policy.Spec.Paused && state.Policy.Spec.Unsupported() == "" {
 		if trust := plan.TrustOf(*state); !trust.Drifted {
 			pending = r.Prober.observe(state, trust)
 		}

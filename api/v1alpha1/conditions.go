@@ -63,8 +63,8 @@ var Gates = []string{
 const (
 	// ReasonNotEvaluated: a gate before this one is not passed.
 	ReasonNotEvaluated = "NotEvaluated"
-	// ReasonSuspended: spec.suspend is true.
-	ReasonSuspended = "Suspended"
+	// ReasonPaused: spec.paused is true.
+	ReasonPaused = "Paused"
 	// ReasonDeleting: the policy is being deleted.
 	ReasonDeleting = "Deleting"
 	// ReasonApplyFailed: the API server refused a step; it is tried again.

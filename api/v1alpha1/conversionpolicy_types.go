@@ -64,10 +64,11 @@ type ConversionPolicyList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || has(self.converter.declarative)",message="converterFleetName must be empty unless the converter is declarative: fleets serve compiled rules only"
 // +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.certificates)",message="converterFleetName must be empty if certificates is set: a fleet has certificates of its own"
 type ConversionPolicySpec struct {
-	// suspend stops all changes by the operator. Converter pods continue to run, so that
-	// objects stay readable.
+	// paused lets changes of this policy wait, as that of a Deployment does. What is there is
+	// maintained: converter pods continue to run, and their certificates are renewed. Migrations
+	// stop. A deletion of the policy does not wait.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Paused bool `json:"paused,omitempty"`
 
 	// converter tells what converts objects.
 	// +required

@@ -112,7 +112,7 @@ func TestBadServers(t *testing.T) {
 		"resume":          {"crontabs.stable.example.com"},
 		"rewrite":         {"crontabs.stable.example.com", "--to", "v2", "-f", cronspec},
 		"status":          nil,
-		"suspend":         {"crontabs.stable.example.com"},
+		"pause":           {"crontabs.stable.example.com"},
 		"trigger":         {"crontabs.stable.example.com"},
 		"uninstall-check": nil,
 		"verify":          {"crontabs.stable.example.com", "--live"},

@@ -37,11 +37,11 @@ func TestDecideEdit(t *testing.T) {
 	resumeMigration := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideSuspendMigration(policy, false, "kubectl conversion")
 	}
-	suspend := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decideSuspend(policy, true, "kubectl conversion"), nil
+	pause := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+		return decidePause(policy, true, "kubectl conversion"), nil
 	}
 	resume := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decideSuspend(policy, false, "kubectl conversion"), nil
+		return decidePause(policy, false, "kubectl conversion"), nil
 	}
 	for name, test := range map[string]struct {
 		decide decide
@@ -60,8 +60,8 @@ func TestDecideEdit(t *testing.T) {
 		}, "p: spec.migration.trigger is now\n  it starts when WebhookAvailable is True\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger while migrations are suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true },
 			"p: spec.migration.trigger is now\n  migrations are suspended: it starts after kubectl conversion resume p --migration\n  follow it: kubectl conversion status p --watch\n"},
-		"trigger while suspended": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
-			"p: spec.migration.trigger is now\n  the operator is suspended: the migration starts after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
+		"trigger while paused": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true },
+			"p: spec.migration.trigger is now\n  the operator is paused: the migration starts after kubectl conversion resume p\n  follow it: kubectl conversion status p --watch\n"},
 		"trigger with mode Never": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
 			"Error: spec.migration.mode is Never: set it to Automatic or OnTrigger to allow migrations"},
 		"trigger with the same text": {trigger, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Trigger = "now" },
@@ -78,15 +78,15 @@ func TestDecideEdit(t *testing.T) {
 			"p: spec.migration.suspend was already true\n  no migration starts before kubectl conversion resume p --migration\n"},
 		"resume migrations": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true; running(policy) },
 			"p: spec.migration.suspend is false\n  run r1 continues from its checkpoint\n  follow it: kubectl conversion status p --watch\n"},
-		"resume migrations of a suspended policy": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true },
-			"p: spec.migration.suspend was already false\n  the operator is still suspended: kubectl conversion resume p\n"},
-		"suspend": {suspend, func(*v1alpha1.ConversionPolicy) {},
-			"p: spec.suspend is true\n  the operator changes nothing, converter pods continue to answer; resume it with kubectl conversion resume p\n"},
+		"resume migrations of a paused policy": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true },
+			"p: spec.migration.suspend was already false\n  the operator is still paused: kubectl conversion resume p\n"},
+		"pause": {pause, func(*v1alpha1.ConversionPolicy) {},
+			"p: spec.paused is true\n  changes wait, converter pods continue to answer; resume it with kubectl conversion resume p\n"},
 		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) {
-			policy.Spec.Suspend = true
+			policy.Spec.Paused = true
 			policy.Spec.Migration.Suspend = true
 		},
-			"p: spec.suspend is false\n  migrations are still suspended: kubectl conversion resume p --migration\n"},
+			"p: spec.paused is false\n  migrations are still suspended: kubectl conversion resume p --migration\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

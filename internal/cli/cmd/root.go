@@ -46,7 +46,7 @@ also a plugin of kubectl.`,
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
 		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
-		newResumeCommand(), newRewriteCommand(), newStatusCommand(), newSuspendCommand(), newTriggerCommand(),
+		newResumeCommand(), newRewriteCommand(), newStatusCommand(), newPauseCommand(), newTriggerCommand(),
 		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command
 }

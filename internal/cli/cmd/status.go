@@ -56,7 +56,7 @@ operator's namespace. Without the latter, the output has no pods.
 
 Exit codes:
   0  the policies were shown; with --until-ready: they are Ready
-  1  with --until-ready: one is stalled, suspended or deleted, or --timeout is over
+  1  with --until-ready: one is stalled, paused or deleted, or --timeout is over
   2  the policies could not be shown: a flag is wrong, or the cluster cannot be read`,
 		Example: `  conversion-operator status
   conversion-operator status crontabs.example.com

@@ -79,8 +79,8 @@ func whenTriggered(policy *v1alpha1.ConversionPolicy, program string) []string {
 	last := policy.Status.Migration
 	var says []string
 	switch {
-	case policy.Spec.Suspend:
-		says = append(says, "the operator is suspended: the migration starts after "+program+" resume "+policy.Name)
+	case policy.Spec.Paused:
+		says = append(says, "the operator is paused: the migration starts after "+program+" resume "+policy.Name)
 	case policy.Spec.Migration.Suspend:
 		says = append(says, "migrations are suspended: it starts after "+program+" resume "+policy.Name+" --migration")
 	case last != nil && last.State == v1alpha1.MigrationRunning:
@@ -110,30 +110,30 @@ func closedGate(policy *v1alpha1.ConversionPolicy) string {
 	return ""
 }
 
-func newSuspendCommand() *cobra.Command {
+func newPauseCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
-		Use:   "suspend POLICY...",
-		Short: "Suspend a policy, or only its migrations",
-		Long: `Suspend a policy, with spec.suspend: the operator changes nothing for it. Converter
-pods continue to answer. With --migration, only migrations are suspended, with
+		Use:   "pause POLICY...",
+		Short: "Pause a policy, or only its migrations",
+		Long: `Pause a policy, with spec.paused: changes of it wait. Converter pods continue to
+answer, and their certificates are renewed. With --migration, only migrations are suspended, with
 spec.migration.suspend: the pod of a run ends, its record stays, and no other run
 starts.
 
 Rights: get and patch of conversionpolicies.
 
 Exit codes:
-  0  the policy is suspended
+  0  the policy is paused
   2  the change failed`,
-		Example: `  conversion-operator suspend crontabs.example.com
-  conversion-operator suspend crontabs.example.com --migration`,
+		Example: `  conversion-operator pause crontabs.example.com
+  conversion-operator pause crontabs.example.com --migration`,
 	}, true)
 }
 
 func newResumeCommand() *cobra.Command {
 	return newSwitchCommand(&cobra.Command{
 		Use:   "resume POLICY...",
-		Short: "Resume a suspended policy, or its migrations",
-		Long: `Resume a suspended policy, with spec.suspend. With --migration, migrations are
+		Short: "Resume a paused policy, or its migrations",
+		Long: `Resume a paused policy, with spec.paused. With --migration, migrations are
 resumed, with spec.migration.suspend: a run continues from its checkpoint.
 
 Rights: get and patch of conversionpolicies.
@@ -146,7 +146,7 @@ Exit codes:
 	}, false)
 }
 
-// newSwitchCommand sets or clears a field that suspends a policy.
+// newSwitchCommand sets or clears a field that pauses a policy.
 func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
 	options, migration := operateOptions{}, false
 	options.addFlags(command)
@@ -156,7 +156,7 @@ func newSwitchCommand(command *cobra.Command, on bool) *cobra.Command {
 			if migration {
 				return decideSuspendMigration(policy, on, calledAs(command))
 			}
-			return decideSuspend(policy, on, calledAs(command)), nil
+			return decidePause(policy, on, calledAs(command)), nil
 		})
 	})
 }
@@ -173,19 +173,19 @@ func decideSuspendMigration(policy *v1alpha1.ConversionPolicy, on bool, program 
 		change.Says = append(change.Says, strings.TrimSpace("run "+last.Run+" stops at "+last.Progress)+": resume it with "+program+" resume "+policy.Name+" --migration")
 	case on:
 		change.Says = append(change.Says, "no migration starts before "+program+" resume "+policy.Name+" --migration")
-	case policy.Spec.Suspend:
-		change.Says = append(change.Says, "the operator is still suspended: "+program+" resume "+policy.Name)
+	case policy.Spec.Paused:
+		change.Says = append(change.Says, "the operator is still paused: "+program+" resume "+policy.Name)
 	case runs:
 		change.Says = append(change.Says, "run "+last.Run+" continues from its checkpoint", "follow it: "+program+" status "+policy.Name+" --watch")
 	}
 	return change, nil
 }
 
-func decideSuspend(policy *v1alpha1.ConversionPolicy, on bool, program string) *edit {
-	change := &edit{Policy: policy.Name, Field: "spec.suspend", Value: on, Changed: policy.Spec.Suspend != on}
+func decidePause(policy *v1alpha1.ConversionPolicy, on bool, program string) *edit {
+	change := &edit{Policy: policy.Name, Field: "spec.paused", Value: on, Changed: policy.Spec.Paused != on}
 	switch {
 	case on:
-		change.Says = append(change.Says, "the operator changes nothing, converter pods continue to answer; resume it with "+program+" resume "+policy.Name)
+		change.Says = append(change.Says, "changes wait, converter pods continue to answer; resume it with "+program+" resume "+policy.Name)
 	case policy.Spec.Migration.Suspend:
 		change.Says = append(change.Says, "migrations are still suspended: "+program+" resume "+policy.Name+" --migration")
 	default:

@@ -36,7 +36,7 @@ const (
 // advices are actions for a reason, in addition to its message, which has the problem
 // and the solution.
 var advices = map[string][]Advice{
-	v1alpha1.ReasonSuspended:               {{"resume the policy when you are ready", resume}},
+	v1alpha1.ReasonPaused:                  {{"resume the policy when you are ready", resume}},
 	v1alpha1.ReasonCRDNotFound:             {{"apply the CustomResourceDefinition, or delete this policy", ""}},
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},

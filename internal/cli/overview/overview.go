@@ -54,9 +54,9 @@ type Overview struct {
 	Message string                 `json:"message,omitempty"`
 	// Stalled reports that the operator needs a change by a user to continue.
 	Stalled bool `json:"stalled,omitempty"`
-	// Suspended and Deleting are from the spec and metadata of the policy.
-	Suspended bool `json:"suspended,omitempty"`
-	Deleting  bool `json:"deleting,omitempty"`
+	// Paused and Deleting are from the spec and metadata of the policy.
+	Paused   bool `json:"paused,omitempty"`
+	Deleting bool `json:"deleting,omitempty"`
 	// Gates in order, and after them conditions that report a failure.
 	Gates []Gate `json:"gates"`
 	// ConverterKind names the kind: declarative, image, service, url or none.
@@ -118,7 +118,7 @@ func Of(observed Observed) *Overview {
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
 		Message: "the operator has not processed this policy yet", ConverterKind: policy.Spec.Converter.Kind(),
-		Gates: []Gate{}, Suspended: policy.Spec.Suspend, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
+		Gates: []Gate{}, Paused: policy.Spec.Paused, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
 		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
 		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,
@@ -150,7 +150,7 @@ func (o *Overview) readReady(policy *v1alpha1.ConversionPolicy) {
 	}
 	o.Ready, o.Reason, o.Message = ready.Status, ready.Reason, ready.Message
 	o.Stalled = apimeta.IsStatusConditionTrue(conditions, v1alpha1.StalledCondition)
-	o.Settled = o.Stalled || o.Ready == metav1.ConditionTrue || o.Suspended
+	o.Settled = o.Stalled || o.Ready == metav1.ConditionTrue || o.Paused
 }
 
 func podOf(pod *corev1.Pod) Pod {

@@ -100,7 +100,7 @@ func TestLines(t *testing.T) {
 func TestSettled(t *testing.T) {
 	for folder, want := range map[string]bool{
 		"migrating": false, "migration-suspended": false, "not-seen": false, "changed-since": false,
-		"ready": true, "objects-failed": true, "invalid-rules": true, "suspended": true,
+		"ready": true, "objects-failed": true, "invalid-rules": true, "paused": true,
 	} {
 		expect.Equal(t, folder+": Settled", want, read(t, folder).Settled)
 	}

@@ -95,8 +95,8 @@ func (w *writer) head(o *Overview) {
 	default:
 		w.line("Converter:  %s", o.ConverterKind)
 	}
-	if o.Suspended {
-		w.line("Suspended:  the operator changes nothing (spec.suspend)")
+	if o.Paused {
+		w.line("Paused:     changes wait (spec.paused)")
 	}
 	if o.Deleting {
 		w.line("Deleting:   this policy is being deleted")

@@ -106,7 +106,7 @@ func withRights(t *testing.T) *world {
 // leftRights: rights to read go, whatever the gates say, unless objects are read.
 var leftRights = changes{
 	"broken rules": func(w *world) { w.changeRules("") },
-	"suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"paused":       func(w *world) { w.observed.Policy.Spec.Paused = true },
 	"objects are read": func(w *world) {
 		w.observed.Samples = &observed.BackgroundCheck{Subject: "x", Running: true}
 	},
@@ -278,7 +278,7 @@ func TestBootstrapDependencyIsTold(t *testing.T) {
 	w.converge()
 	w.useRules("/")
 	w.expectDependency(v1alpha1.ReasonPodNetwork, "Cilium")
-	w.suspend(true)
+	w.pause(true)
 	w.expectDependency(v1alpha1.ReasonPodNetwork, "Cilium")
 	w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Namespace = "elsewhere" })
 	w.converge()

@@ -79,10 +79,10 @@ func (w *world) useRules(separator string) {
 	w.converge()
 }
 
-// suspend changes spec.suspend.
-func (w *world) suspend(is bool) {
+// pause changes spec.paused.
+func (w *world) pause(is bool) {
 	w.t.Helper()
-	w.observed.Policy.Spec.Suspend = is
+	w.observed.Policy.Spec.Paused = is
 	w.converge()
 }
 

@@ -193,8 +193,8 @@ func TestLeftovers(t *testing.T) {
 		"another source": {policyYAML, func(w *world) {
 			w.observed.Policy.Spec.Certificates, w.observed.Source = theirs, w.theirs("theirs")
 		}, nil},
-		"another source, suspended": {policyYAML, func(w *world) {
-			w.observed.Policy.Spec.Suspend = true
+		"another source, paused": {policyYAML, func(w *world) {
+			w.observed.Policy.Spec.Paused = true
 			w.observed.Policy.Spec.Certificates, w.observed.Source = theirs, w.theirs("theirs")
 		}, []string{"-ca", "-issued"}},
 		"another source that has nothing": {policyYAML, func(w *world) {
@@ -257,12 +257,12 @@ func rotation(w *world) {
 	w.converge()
 	w.loseConversion("kubectl-replace")
 	w.settleAPIServers()
-	w.say("It is asked for while the policy is suspended.")
-	w.observed.Policy.Spec.Suspend = true
+	w.say("It is asked for while the policy is paused.")
+	w.observed.Policy.Spec.Paused = true
 	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "again"
 	w.converge()
 	w.say("It is resumed.")
-	w.suspend(false)
+	w.pause(false)
 	w.settleAPIServers()
 }
 

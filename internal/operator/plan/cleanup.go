@@ -43,7 +43,7 @@ func (p *planner) cleanUp() {
 // in use, and that the propagation delay after the change is over.
 func (p *planner) changedOver() bool {
 	switch {
-	case p.CRD == nil || p.Policy.Spec.Suspend || p.converter.Drifted || p.writesCRD() || p.IsDeleted():
+	case p.CRD == nil || p.Policy.Spec.Paused || p.converter.Drifted || p.writesCRD() || p.IsDeleted():
 		return false
 	case slices.ContainsFunc(p.converter.Status.Active, func(active v1alpha1.ActiveRevision) bool { return active.ReplacedTime != nil }):
 		return false

@@ -94,7 +94,7 @@ var repairChanges = changes{
 	"no pod":           func(w *world) { w.observed.Pods = nil },
 	"no authority":     func(w *world) { w.observed.Authority = nil },
 	"no certificate":   func(w *world) { w.observed.Certificate = nil },
-	"suspended":        func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"paused":           func(w *world) { w.observed.Policy.Spec.Paused = true },
 	"tolerated":        func(w *world) { w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate },
 }
 

@@ -108,5 +108,5 @@ func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
 var underWay = append([]string{
 	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
 	v1alpha1.ReasonRetiring, v1alpha1.ReasonCleaningManagedFields, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
-	v1alpha1.ReasonSuspended, v1alpha1.ReasonDeleting,
+	v1alpha1.ReasonPaused, v1alpha1.ReasonDeleting,
 }, passing...)

@@ -51,9 +51,9 @@ func TestARestartIsNoNews(t *testing.T) {
 			w.applyCRD(bothStoredNew)
 			w.useRules("")
 		},
-		"suspended": func(w *world) {
+		"paused": func(w *world) {
 			w.applyCRD(bothStoredNew)
-			w.suspend(true)
+			w.pause(true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestColumns(t *testing.T) {
 		play   func(*world)
 	}{
 		{policyYAML, policyFirst}, {policyYAML, failedObjects}, {policyYAML, onTrigger}, {policyYAML, migrationSuspended},
-		{policyYAML, versionRetired}, {policyYAML, suspended}, {policyYAML, badRules}, {policyYAML, unreachable},
+		{policyYAML, versionRetired}, {policyYAML, paused}, {policyYAML, badRules}, {policyYAML, unreachable},
 		{policyYAML, lostSample}, {policyYAML, conversionsFail}, {policyYAML, driftContested}, {policyYAML, certificatesOfOthers}, {policyYAML, deletionBlocked},
 		{serviceYAML, serviceStory}, {noneYAML, noneStory},
 	} {

@@ -26,13 +26,13 @@ func defaultFleet(w *world) {
 	w.converge()
 	w.change("kubectl-edit", callPath("/convert/0123456789abcdef"))
 	w.converge()
-	w.say("The policy is suspended, and its rules change.")
-	w.observed.Policy.Spec.Suspend = true
+	w.say("The policy is paused, and its rules change.")
+	w.observed.Policy.Spec.Paused = true
 	w.useRules("@")
 	w.say("A client drops the conversion, which is reported only.")
 	w.loseConversion("kubectl-replace")
 	w.say("It is resumed.")
-	w.suspend(false)
+	w.pause(false)
 	w.settleAPIServers()
 }
 

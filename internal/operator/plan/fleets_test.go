@@ -110,9 +110,9 @@ var lossesInFleet = changes{
 	"deleted, and the policy is to move to a fleet that does not exist": func(w *world) { w.loseRulesets("default"); w.move("blue") },
 	"deleted, and the policy is to have pods of its own":                func(w *world) { w.loseRulesets("default"); w.move("") },
 	"deleted, and the policy is being deleted":                          func(w *world) { w.loseRulesets("default"); w.delete() },
-	"deleted, and suspended":                                            func(w *world) { w.loseRulesets("default"); w.observed.Policy.Spec.Suspend = true },
-	"deleted, with the fleet":                                           func(w *world) { w.loseRulesets("default"); w.move("blue"); delete(w.fleets, "default") },
-	"nothing":                                                           func(*world) {},
+	"deleted, and paused":     func(w *world) { w.loseRulesets("default"); w.observed.Policy.Spec.Paused = true },
+	"deleted, with the fleet": func(w *world) { w.loseRulesets("default"); w.move("blue"); delete(w.fleets, "default") },
+	"nothing":                 func(*world) {},
 }
 
 // TestLostRulesetDoesNotHinderAMove: pods of the policy alone start although the shard of its fleet
@@ -224,7 +224,7 @@ func TestDriftDuringAMove(t *testing.T) {
 }
 
 // TestBundleOfFleet: when the authorities of the fleet change, only caBundle changes, once; and not
-// while the policy is suspended or migrates, unless the certificate is refused or expires soon.
+// while the policy is paused or migrates, unless the certificate is refused or expires soon.
 func TestBundleOfFleet(t *testing.T) {
 	cases := map[string]struct {
 		change func(*world)
@@ -232,7 +232,7 @@ func TestBundleOfFleet(t *testing.T) {
 	}{
 		"":             {func(*world) {}, true},
 		"broken rules": {func(w *world) { w.changeRules("") }, true},
-		"suspended":    {func(w *world) { w.observed.Policy.Spec.Suspend = true }, false},
+		"paused":       {func(w *world) { w.observed.Policy.Spec.Paused = true }, false},
 		"migrates":     {(*world).startMigration, false},
 		"migrates, and it expires soon": {func(w *world) {
 			w.startMigration()

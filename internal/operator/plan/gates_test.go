@@ -99,9 +99,9 @@ func gateChanges() changes {
 			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
 			w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever
 		},
-		"suspended, and nothing refuses large objects": func(w *world) { w.observed.Policy.Spec.Suspend, w.observed.Admission = true, nil },
-		"suspended, and the conversion was dropped": func(w *world) {
-			w.observed.Policy.Spec.Suspend = true
+		"paused, and nothing refuses large objects": func(w *world) { w.observed.Policy.Spec.Paused, w.observed.Admission = true, nil },
+		"paused, and the conversion was dropped": func(w *world) {
+			w.observed.Policy.Spec.Paused = true
 			w.drop("helm")
 		},
 		"a converter of a kind that is not known": func(w *world) { w.observed.Policy.Spec.Converter = v1alpha1.Converter{} },
@@ -230,7 +230,7 @@ func renewalDue(t *testing.T) *world {
 
 // upkeepChanges: whatever keeps the gates closed, the certificate is renewed.
 var upkeepChanges = changes{
-	"suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"paused":       func(w *world) { w.observed.Policy.Spec.Paused = true },
 	"broken rules": func(w *world) { w.observed.Policy.Spec.Converter.Declarative.Spokes[0].Rules[0].Format.From = ".x" },
 	"an injector": func(w *world) {
 		w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}

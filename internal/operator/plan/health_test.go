@@ -168,9 +168,9 @@ func conversionsFail(w *world) {
 	w.fail("Panic", "default/odd", 1)
 	w.converge()
 	w.tellFailures()
-	w.say("The policy is suspended, and no one would otherwise know that it goes on.")
-	w.suspend(true)
-	w.suspend(false)
+	w.say("The policy is paused, and no one would otherwise know that it goes on.")
+	w.pause(true)
+	w.pause(false)
 	w.say("The objects are corrected. Some time later.")
 	w.later(health.DefaultFailureWindow)
 	w.tellFailures()
@@ -194,14 +194,14 @@ func sampledAgain(w *world) {
 	w.say("Objects cannot be read for a reason that is not theirs: what was found stays.")
 	w.resampled = observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
 	w.later(20 * time.Minute)
-	w.say("Nothing is sampled during a migration, nor while the policy is suspended.")
+	w.say("Nothing is sampled during a migration, nor while the policy is paused.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"
 	w.define(bothStoredNew)
 	w.later(2 * time.Hour)
-	w.observed.Policy.Spec.Suspend = true
+	w.observed.Policy.Spec.Paused = true
 	w.completes(3)
 	w.say("It goes on, while other policies take samples.")
-	w.observed.Policy.Spec.Suspend = false
+	w.observed.Policy.Spec.Paused = false
 	w.observed.ResamplersBusy = true
 	w.converge()
 	w.say("They have ended. The object is corrected.")

@@ -77,8 +77,8 @@ var deletionChanges = changes{
 		w.observed.CRD.DeletionTimestamp = &metav1.Time{Time: w.observed.Now}
 		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
-	"it is orphaned and suspended": func(w *world) {
-		w.observed.Policy.Spec.Suspend = true
+	"it is orphaned and paused": func(w *world) {
+		w.observed.Policy.Spec.Paused = true
 		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
 	"it is orphaned, and the conversion was dropped": func(w *world) {

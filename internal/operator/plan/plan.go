@@ -59,16 +59,16 @@ var gates = []struct {
 //
 //  1. gather: each package determines the state of its area
 //  2. upkeep: the work that waits for no gate
-//  3. the gates in order; or the next step of a deletion; or nothing, if the policy is suspended
+//  3. the gates in order; or the next step of a deletion; or nothing, if the policy is paused
 //  4. problems after the activation, and cleaning up
 //
-// A policy that this version of the operator cannot follow is handled as if it were suspended: the
+// A policy that this version of the operator cannot follow is handled as if it were paused: the
 // packages must not act on its remaining fields.
 func Make(cluster observed.Cluster) Plan {
 	unsupported := cluster.Policy.Spec.Unsupported()
 	if unsupported != "" {
 		cluster.Policy = cluster.Policy.DeepCopy()
-		cluster.Policy.Spec.Suspend = true
+		cluster.Policy.Spec.Paused = true
 	}
 	p := gather(observed.InOrder(cluster))
 	p.unsupported = unsupported
@@ -113,7 +113,7 @@ func gather(cluster observed.Cluster) *planner {
 	certified := certificates.Gather(certificatesInput(converts, leaves.LetsGo()))
 	active := activation.Gather(activation.Input{
 		Converter: converts, Certificates: certified, Evidence: evidence,
-		Repairs: converts.EverActive && !cluster.Policy.Spec.Suspend && !leaves.LetsGo()})
+		Repairs: converts.EverActive && !cluster.Policy.Spec.Paused && !leaves.LetsGo()})
 	healthy := health.Gather(converts, active)
 	migrates := migration.Gather(migration.Input{
 		Cluster: cluster, InForce: converts.InForce(), Drifted: converts.Drifted, InCharge: converts.InCharge(),
@@ -158,7 +158,7 @@ func placeToLeave(c *converter.Converter) (certificates.Input, bool) {
 
 // upkeep is the work that waits for no gate: runs that must not continue are stopped, and
 // what the CustomResourceDefinition depends on is kept running. The converter of a policy
-// that is suspended, or that has invalid rules after an edit, must not expire, vanish or
+// that is paused, or that has invalid rules after an edit, must not expire, vanish or
 // be bypassed either.
 func (p *planner) upkeep() {
 	p.Add(p.retirement.Upkeep())
@@ -176,8 +176,8 @@ func (p *planner) follow() {
 	switch {
 	case p.unsupported != "":
 		p.refuse()
-	case p.Policy.Spec.Suspend:
-		p.suspend()
+	case p.Policy.Spec.Paused:
+		p.pause()
 	default:
 		p.passGates()
 	}
@@ -192,15 +192,15 @@ func (p *planner) refuse() {
 	p.summarize(refused)
 }
 
-// suspend stops migrations and leaves everything that serves unchanged.
-func (p *planner) suspend() {
-	p.Add(p.migration.Suspend("spec.suspend is true"))
+// pause stops migrations and leaves everything that serves unchanged.
+func (p *planner) pause() {
+	p.Add(p.migration.Suspend("spec.paused is true"))
 	if p.converter.Drifted {
 		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonConversionDrifted,
-			p.activation.WhatDrifted()+"; spec.suspend is true: set it to false to restore spec.conversion"))
+			p.activation.WhatDrifted()+"; spec.paused is true: set it to false to restore spec.conversion"))
 	}
-	p.summarize(gate.Outcome{Reason: v1alpha1.ReasonSuspended, Stop: true,
-		Message: "spec.suspend is true: the operator changes nothing; converter pods keep serving"})
+	p.summarize(gate.Outcome{Reason: v1alpha1.ReasonPaused, Stop: true,
+		Message: "spec.paused is true: changes wait; converter pods keep serving"})
 }
 
 // delete takes the next step of a deletion. While something blocks it, the policy works as

@@ -135,7 +135,7 @@ func crowded(t *testing.T) *world {
 // nodeChanges are while all pods are on one node.
 var nodeChanges = changes{
 	"nothing":       func(*world) {},
-	"suspended":     func(w *world) { w.observed.Policy.Spec.Suspend = true },
+	"paused":        func(w *world) { w.observed.Policy.Spec.Paused = true },
 	"no other node": func(w *world) { w.observed.Others = observed.OtherNodes{} },
 	"two nodes": func(w *world) {
 		for i := range w.observed.Pods {

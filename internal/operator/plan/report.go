@@ -87,12 +87,12 @@ func (p *planner) summarize(last gate.Outcome) {
 	if last.Stop {
 		ready = gate.Outcome{Status: metav1.ConditionFalse, Reason: last.Reason, Message: last.Message}
 	}
-	suspended := last.Reason == v1alpha1.ReasonSuspended
-	if suspended {
+	paused := last.Reason == v1alpha1.ReasonPaused
+	if paused {
 		ready.Status = metav1.ConditionUnknown
 	}
 	p.report(v1alpha1.ReadyCondition, ready)
-	p.report(v1alpha1.ReconcilingCondition, gate.Flag(last.Stop && !last.Stalled && !suspended, ready))
+	p.report(v1alpha1.ReconcilingCondition, gate.Flag(last.Stop && !last.Stalled && !paused, ready))
 	p.report(v1alpha1.StalledCondition, gate.Flag(last.Stalled, ready))
 }
 

@@ -187,7 +187,7 @@ func runChanges() changes {
 		"gone":                       func(w *world) { w.observed.CRD = nil },
 		"never":                      func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
 		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
-		"the policy is suspended":    func(w *world) { w.observed.Policy.Spec.Suspend = true },
+		"the policy is paused":       func(w *world) { w.observed.Policy.Spec.Paused = true },
 		"it is suspended":            func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true },
 		"another client migrates":    func(w *world) { w.observed.ForeignMigration = "theirs" },
 		"settings: nothing":          func(*world) {},

@@ -114,7 +114,7 @@ func (w *soaked) finish(s soak.Step) {
 		w.later(soakPause)
 		w.check(soak.Always, s)
 		run := w.observed.Policy.Status.Migration
-		waits := run == nil || run.State != v1alpha1.MigrationRunning || w.observed.Policy.Spec.Suspend || w.observed.Policy.Spec.Migration.Suspend
+		waits := run == nil || run.State != v1alpha1.MigrationRunning || w.observed.Policy.Spec.Paused || w.observed.Policy.Spec.Migration.Suspend
 		if waits && pass >= 2 {
 			break // a change is followed by another one after a delay
 		}

@@ -60,7 +60,7 @@ func TestStories(t *testing.T) {
 			"failed-objects":              failedObjects,
 			"superseded-migration":        supersededMigration,
 			"on-trigger":                  onTrigger,
-			"suspended":                   suspended,
+			"paused":                      paused,
 			"deletion-blocked":            deletionBlocked,
 			"restored":                    restored,
 			"deletion-orphan":             deletionOrphan,
@@ -225,12 +225,12 @@ func onTrigger(w *world) {
 	w.converge()
 }
 
-func suspended(w *world) {
-	w.say("A migration runs, and the policy is suspended.")
+func paused(w *world) {
+	w.say("A migration runs, and the policy is paused.")
 	w.define(bothStoredNew)
-	w.suspend(true)
+	w.pause(true)
 	w.say("It is resumed.")
-	w.suspend(false)
+	w.pause(false)
 }
 
 func changingRules(w *world) {
@@ -342,7 +342,7 @@ func policyAfter(w *world) {
 	w.applyCRD(bothStoredOld)
 	w.say("A policy comes. When the second version came no one knows, so all that was written counts.")
 	w.converge()
-	w.say("It is suspended, and goes on: nothing is counted twice.")
-	w.suspend(true)
-	w.suspend(false)
+	w.say("It is paused, and goes on: nothing is counted twice.")
+	w.pause(true)
+	w.pause(false)
 }

@@ -153,12 +153,12 @@ func versionKept(w *world) {
 	w.observed.CRD.Status.StoredVersions = []string{"v1"}
 	w.converge()
 	w.tellVersions()
-	w.say("It is migrated. The policy is suspended before anything else is done.")
+	w.say("It is migrated. The policy is paused before anything else is done.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationAutomatic
 	w.converge()
-	w.observed.Policy.Spec.Suspend = true
+	w.observed.Policy.Spec.Paused = true
 	w.completes(1000)
-	w.suspend(false)
+	w.pause(false)
 	w.say("No other version is served.")
 	versions := w.versions()
 	versions[1]["served"] = false

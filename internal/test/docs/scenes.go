@@ -73,7 +73,7 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator verify"},
 	},
 	"a policy": {
-		{"commands.md", "conversion-operator suspend"},
+		{"commands.md", "conversion-operator pause"},
 		{"commands.md", "conversion-operator resume"},
 		{"commands.md", "conversion-operator trigger"},
 	},

@@ -337,11 +337,11 @@ func TestConfinementProtectsForeignObjects(t *testing.T) {
 			})
 		}
 	}
-	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {suspend: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
+	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {paused: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
 	t.Cleanup(func() {
 		expect.NoError(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy)))
 	})
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":false}}`))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":false}}`))
 	expect.Eventually(t, "refused: the spec of a policy", func() (bool, string) {
 		err := manager.Patch(t.Context(), policy.DeepCopy(), patch, client.DryRunAll)
 		return apierrors.IsInvalid(err) && strings.Contains(err.Error(), "may not change the spec"), fmt.Sprint(err)

@@ -96,7 +96,7 @@ func inManyStates(t *testing.T) (policies []string) {
 		}, v1alpha1.ReasonRollingOut},
 		{"equal", one, none, v1alpha1.ReasonSucceeded},
 		{"differs", both, none, v1alpha1.ReasonSchemasDiffer},
-		{"suspended", both, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Suspend = true }, v1alpha1.ReasonSuspended},
+		{"paused", both, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true }, v1alpha1.ReasonPaused},
 		{"elsewhere", both, func(policy *v1alpha1.ConversionPolicy) {
 			none(policy)
 			policy.Spec.Converter = v1alpha1.Converter{Service: &v1alpha1.ServiceConverter{Namespace: "nowhere", Name: "converter"}}

@@ -43,7 +43,7 @@ func migrateSlowly(t *testing.T, group string, change func(*v1alpha1.ConversionP
 	})
 }
 
-// waitJob waits until the only Job of a policy is suspended, or not.
+// waitJob waits until the only Job of a policy is paused, or not.
 func waitJob(t *testing.T, policy string, suspended bool) *batchv1.Job {
 	t.Helper()
 	jobs := &batchv1.JobList{}

@@ -120,14 +120,14 @@ func replaced(t *testing.T, group string) {
 	policyFirst(t, group)
 	name := "crontabs." + group
 	createCronTab(t, group, "v1beta1", "early", "b.example.com:2")
-	patch(t, getPolicy(t, name), `{"spec":{"suspend":true}}`)
-	waitFor(t, name, v1alpha1.ReadyCondition, "Unknown", v1alpha1.ReasonSuspended, nil)
+	patch(t, getPolicy(t, name), `{"spec":{"paused":true}}`)
+	waitFor(t, name, v1alpha1.ReadyCondition, "Unknown", v1alpha1.ReasonPaused, nil)
 	nextSecond(t, group)
 	changeCRD(t, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	})
 	createCronTab(t, group, "v1", "late", "c.example.com:3")
-	patch(t, getPolicy(t, name), `{"spec":{"suspend":false}}`)
+	patch(t, getPolicy(t, name), `{"spec":{"paused":false}}`)
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 }
 

@@ -76,7 +76,7 @@ func refusedWrites(t *testing.T, manager client.Client, active *apiextensionsv1.
 			Labels: map[string]string{names.ManagedByLabel: names.ManagedBy}}}),
 		"the spec of a policy": func(ctx context.Context) error {
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: active.Name}}
-			return manager.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`)), client.DryRunAll)
+			return manager.Patch(ctx, policy, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`)), client.DryRunAll)
 		},
 		"a conversion, by another client": change("replace", "/spec/conversion", map[string]any{"strategy": "None"}).write(cluster, active.Name, false),
 	})

@@ -80,7 +80,7 @@ func TestUserRoles(t *testing.T) {
 	install(t, "rbac/people.yaml")
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
 	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
-	policy.Spec.Suspend = true
+	policy.Spec.Paused = true
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 	defer func() { expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), policy))) }()
 	for role, may := range map[string]struct{ look, write, end bool }{

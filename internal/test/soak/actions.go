@@ -47,7 +47,7 @@ type target struct {
 	fleet *v1alpha1.ConverterFleetSpec
 }
 
-// actions has every action. A suspended or orphaned policy writes no CRD and stores no ruleset, so that
+// actions has every action. A paused or orphaned policy writes no CRD and stores no ruleset, so that
 // its fleet gets no action that needs that.
 var actions = []action{
 	// Authors of CRDs, and other clients that write them.
@@ -88,10 +88,10 @@ var actions = []action{
 		change: func(t target, _ Step) { t.Policy.Migration.Suspend = true }},
 	{name: "resume migrations", weight: 20, on: subjects(func(s *Subject) bool { return s.Policy != nil && s.Policy.Migration.Suspend }),
 		change: func(t target, _ Step) { t.Policy.Migration.Suspend = false }},
-	{name: "suspend policy", weight: 8, idle: true, on: subjects((*Subject).active),
-		change: func(t target, _ Step) { t.Policy.Suspend = true }},
-	{name: "resume policy", weight: 25, on: subjects((*Subject).suspended),
-		change: func(t target, _ Step) { t.Policy.Suspend = false }},
+	{name: "pause policy", weight: 8, idle: true, on: subjects((*Subject).active),
+		change: func(t target, _ Step) { t.Policy.Paused = true }},
+	{name: "resume policy", weight: 25, on: subjects((*Subject).paused),
+		change: func(t target, _ Step) { t.Policy.Paused = false }},
 	{name: "promote", weight: 15, on: subjects((*Subject).active), variants: storages,
 		change: func(t target, s Step) {
 			t.Policy.StorageVersion = v1alpha1.VersionName(s.Detail)

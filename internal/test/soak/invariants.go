@@ -114,11 +114,11 @@ var Always = []Invariant{
 			}
 		}
 	}},
-	// This compares what only the operator changes, once it has reported that the policy is suspended.
-	{"a suspended policy changes nothing", func(now, before Observation, violated reporter) {
+	// This compares what only the operator changes, once it has reported that the policy is paused.
+	{"a paused policy changes nothing", func(now, before Observation, violated reporter) {
 		said := before.condition(v1alpha1.ReadyCondition)
-		if !now.sameCRD(before) || now.After == nil || before.After == nil || !now.Subject.suspended() || before.Policy == nil || !before.Policy.Spec.Suspend ||
-			said.Reason != v1alpha1.ReasonSuspended || said.ObservedGeneration != before.Policy.Generation {
+		if !now.sameCRD(before) || now.After == nil || before.After == nil || !now.Subject.paused() || before.Policy == nil || !before.Policy.Spec.Paused ||
+			said.Reason != v1alpha1.ReasonPaused || said.ObservedGeneration != before.Policy.Generation {
 			return
 		}
 		if gone := without(before.After.Status.StoredVersions, now.After.Status.StoredVersions); len(gone) > 0 && now.Pruned == before.Pruned {
@@ -140,19 +140,19 @@ var Always = []Invariant{
 // AtRest has the invariants that hold once nothing changes any more.
 var AtRest = []Invariant{
 	readable,
-	{"the policy is ready, or says that it is suspended", func(now, _ Observation, violated reporter) {
+	{"the policy is ready, or says that it is paused", func(now, _ Observation, violated reporter) {
 		ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
 		switch {
 		case now.Subject.Policy == nil:
 		case !now.current():
 			violated("there is no policy, or its status is of other generations")
-		case now.Subject.suspended() && ready.Reason == v1alpha1.ReasonSuspended, now.Subject.active() && ready.Status == metav1.ConditionTrue:
+		case now.Subject.paused() && ready.Reason == v1alpha1.ReasonPaused, now.Subject.active() && ready.Status == metav1.ConditionTrue:
 		case now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
 		default:
 			violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 		}
 	}},
-	{"no migration goes on while it, or the policy, is suspended", func(now, _ Observation, violated reporter) {
+	{"no migration goes on while it is suspended, or the policy paused", func(now, _ Observation, violated reporter) {
 		for _, child := range now.Children {
 			if now.Subject.Policy != nil && !now.Subject.migrates() && child.Active {
 				violated("%s has pods", child)
@@ -246,7 +246,7 @@ var AtRest = []Invariant{
 			}
 		}
 	}},
-	// Rights of migrations and of cleaning end with them unless the policy is suspended, the Job of a migration
+	// Rights of migrations and of cleaning end with them unless the policy is paused, the Job of a migration
 	// ends with the next one, and everything else with the policy. An orphaned policy leaves its converter.
 	{"nothing is left of what is over", func(now, _ Observation, violated reporter) {
 		last := &v1alpha1.MigrationStatus{}
@@ -259,9 +259,9 @@ var AtRest = []Invariant{
 			switch {
 			case now.Subject.CRD == nil:
 				violated("%s: its policy and its definition are gone", child)
-			case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.suspended():
+			case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.paused():
 				violated("%s: no migration goes on", child)
-			case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.suspended():
+			case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.paused():
 				violated("%s: no version is on its way out", child)
 			case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
 				violated("%s: that migration is over, and another came after it", child)

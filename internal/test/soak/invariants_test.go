@@ -72,11 +72,11 @@ func preserving(version, of, text string) Stored {
 	return Stored{version, 100, map[string]string{annotation(&Subject{Name: "a"}, of): text}}
 }
 
-// suspend suspends the policy, which says so.
-func suspend(all ...*Observation) {
+// pausePolicy pauses the policy, which says so.
+func pausePolicy(all ...*Observation) {
 	for _, now := range all {
-		now.Subject.Policy.Suspend, now.Policy.Spec.Suspend = true, true
-		now.Policy.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonSuspended}
+		now.Subject.Policy.Paused, now.Policy.Spec.Paused = true, true
+		now.Policy.Status.Conditions[0] = metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonPaused}
 	}
 }
 
@@ -131,11 +131,11 @@ var violations = []struct {
 		now.CRD.Spec.Versions[1].Served = false
 	}},
 	{"[v1] went from status.storedVersions", func(now, before *Observation) {
-		suspend(now, before)
+		pausePolicy(now, before)
 		before.After.Status.StoredVersions = []string{hub, joined}
 	}},
 	{"spec.conversion is nil; it was", func(now, before *Observation) {
-		suspend(now, before)
+		pausePolicy(now, before)
 		now.After.Spec.Conversion = nil
 	}},
 	{"does not verify", func(now, _ *Observation) {
@@ -146,10 +146,10 @@ var violations = []struct {
 	}},
 	{"there is no policy, or its status", func(now, _ *Observation) { now.Policy = nil }},
 	{"its status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
-	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Suspend = true }},
+	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Paused = true }},
 	{"Ready is Unknown, Suspended", func(now, _ *Observation) {
-		suspend(now)
-		now.Subject.Policy.Suspend = false
+		pausePolicy(now)
+		now.Subject.Policy.Paused = false
 	}},
 	{"Job a-migrate-run has pods", func(now, _ *Observation) { now.Subject.Policy.Migration.Suspend, now.Children[1].Active = true, true }},
 	{"job is stored at v1; objects are written at v1beta1", func(now, _ *Observation) { now.Stored["job"] = storedAt(joined) }},
@@ -209,9 +209,9 @@ func TestAllowed(t *testing.T) {
 		invariants []Invariant
 		change     func(now, before *Observation)
 	}{
-		"a policy":           {AtRest, func(_, _ *Observation) {}},
-		"a suspended policy": {AtRest, func(now, before *Observation) { suspend(now, before) }},
-		"nothing":            {AtRest, func(now, _ *Observation) { *now = Observation{Subject: &Subject{Name: "a"}} }},
+		"a policy":        {AtRest, func(_, _ *Observation) {}},
+		"a paused policy": {AtRest, func(now, before *Observation) { pausePolicy(now, before) }},
+		"nothing":         {AtRest, func(now, _ *Observation) { *now = Observation{Subject: &Subject{Name: "a"}} }},
 		"a blocked removal": {AtRest, func(now, _ *Observation) {
 			retired(now, v1alpha1.RetirementRemove, metav1.ConditionFalse, "v1 stays: .spec.note")
 		}},
@@ -227,8 +227,8 @@ func TestAllowed(t *testing.T) {
 		"the record is ahead": {nil, func(now, before *Observation) {
 			before.CRD.Status.StoredVersions, now.Policy.Status.MigrationEvidence = []string{hub, joined}, nil
 		}},
-		"others prune while it is suspended": {nil, func(now, before *Observation) {
-			suspend(now, before)
+		"others prune while it is paused": {nil, func(now, before *Observation) {
+			pausePolicy(now, before)
 			before.After.Status.StoredVersions, now.Pruned = []string{hub, joined}, 101
 		}},
 		"bytes are left where others pruned": {nil, func(now, _ *Observation) {

@@ -80,7 +80,7 @@ func forbidden(s Step, idle bool) string {
 			return "what the policy does not want is stored"
 		case was.CRD != nil && is.CRD != nil && was.Fleet != is.Fleet && !was.active():
 			return "a policy moved, and is not active"
-		case mine && was.suspended() && slices.Contains([]string{"move", "add version", "overwrite conversion", "promote"}, s.Action),
+		case mine && was.paused() && slices.Contains([]string{"move", "add version", "overwrite conversion", "promote"}, s.Action),
 			mine && !was.migrates() && slices.Contains([]string{"retire", "retire by removal", "remove version"}, s.Action):
 			return "the policy or its migrations are suspended"
 		}

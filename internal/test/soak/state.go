@@ -121,11 +121,11 @@ func instanceOf(place string) string {
 func (s *Subject) instance() string { return instanceOf(cmp.Or(s.Fleet, s.Name)) }
 
 func (s *Subject) hasPolicy() bool { return s.Policy != nil }
-func (s *Subject) suspended() bool { return s.Policy != nil && s.Policy.Suspend }
+func (s *Subject) paused() bool    { return s.Policy != nil && s.Policy.Paused }
 
-// active reports whether the policy exists and is not suspended, migrates whether its migrations are not
+// active reports whether the policy exists and is not paused, migrates whether its migrations are not
 // suspended either.
-func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Suspend }
+func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Paused }
 func (s *Subject) migrates() bool { return s.active() && !s.Policy.Migration.Suspend }
 
 // version returns a version of the CRD, or nil.

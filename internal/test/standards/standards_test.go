@@ -24,7 +24,7 @@ import (
 // conditions themselves.
 func TestArgoCDHealth(t *testing.T) {
 	script := healthScript(t)
-	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Suspended") {
+	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Paused") {
 		for stalled := range conditions(v1alpha1.StalledCondition, "Succeeded") {
 			for blocked := range conditions(v1alpha1.DeletionBlockedCondition, "VersionsInUse") {
 				for _, deleting := range []bool{false, true} {
@@ -99,7 +99,7 @@ func wanted(ready, stalled, blocked condition, deleting bool) (health, message s
 		return "Progressing", blocked.message()
 	case deleting:
 		return "Progressing", ready.message()
-	case ready.reason == v1alpha1.ReasonSuspended:
+	case ready.reason == v1alpha1.ReasonPaused:
 		return "Suspended", ready.message()
 	case stalled.status == "True":
 		return "Degraded", ready.message()

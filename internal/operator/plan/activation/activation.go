@@ -19,7 +19,7 @@ type Input struct {
 	// repair changes the CustomResourceDefinition again.
 	Evidence *v1alpha1.MigrationEvidence
 	// Repairs tells that the operator may repair spec.conversion without waiting for gates:
-	// the converter was active, and the policy is neither suspended nor giving it up.
+	// the converter was active, and the policy is neither paused nor giving it up.
 	Repairs bool
 }
 

@@ -54,7 +54,7 @@ func (a *Activation) measureWindow() {
 func (a *Activation) mayCount() bool {
 	window := a.Status.UnconvertedWindow
 	return window != nil && window.Until != nil && window.Written == nil &&
-		a.converter.Active && !a.Policy.Spec.Suspend && a.Policy.DeletionTimestamp.IsZero()
+		a.converter.Active && !a.Policy.Spec.Paused && a.Policy.DeletionTimestamp.IsZero()
 }
 
 // CountsNext reports that writes are to be counted, and that this was not tried yet.

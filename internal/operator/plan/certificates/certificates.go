@@ -26,8 +26,8 @@ type Input struct {
 	// last.
 	Spec   v1alpha1.Certificates
 	Before *v1alpha1.RotationStatus
-	// Suspend tells that nothing is issued, requested or rotated.
-	Suspend bool
+	// Paused tells that nothing is issued, requested or rotated.
+	Paused bool
 	// NotNeeded tells that nothing converts.
 	NotNeeded bool
 	// ServerName is the name in the serving certificate.
@@ -87,7 +87,7 @@ func InputOf(cluster observed.Cluster) Input {
 	policy := cluster.Policy
 	return Input{
 		Settings: cluster.Settings, Now: cluster.Now, Spec: policy.Spec.Certificates, Before: policy.Status.Rotation,
-		Suspend: policy.Spec.Suspend, NotNeeded: cluster.None(), ServerName: cluster.ServerName(),
+		Paused: policy.Spec.Paused, NotNeeded: cluster.None(), ServerName: cluster.ServerName(),
 		Secrets: Secrets{names.AuthoritySecret(policy.Name), observed.CertificateSecret(policy), names.IssuedSecret(policy.Name)},
 		Labels:  cluster.Labels(names.ConverterComponent), Annotations: cluster.Annotations(),
 		Authority: cluster.Authority, Certificate: cluster.Certificate, Source: cluster.Source, Request: cluster.Request,

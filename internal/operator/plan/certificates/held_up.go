@@ -13,7 +13,7 @@ import (
 )
 
 // The authority of a fleet is replaced when the CustomResourceDefinitions of all its policies trust
-// the next one. Some policies do not write caBundle: they are suspended, or were orphaned. As long
+// the next one. Some policies do not write caBundle: they are paused, or were orphaned. As long
 // as the previous authority can, it renews the serving certificate, so that no conversion fails.
 // Shortly before its last certificate expires, pods serve one of the next authority: the kinds that
 // do not trust it would fail soon in any case, and the others must not fail with them.

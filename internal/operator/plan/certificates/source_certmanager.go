@@ -28,7 +28,7 @@ type certManager struct {
 
 func (c certManager) maintain() {
 	c.recheckSource()
-	if !c.Request.NotInstalled && !c.Suspend {
+	if !c.Request.NotInstalled && !c.Paused {
 		c.work.Do(step.Apply{Object: c.request()})
 	}
 }

@@ -78,7 +78,7 @@ func (m selfManaged) authority(certificate, key string) *authority {
 func (m selfManaged) maintain() {
 	current, next := m.current(), m.next()
 	switch {
-	case m.Suspend:
+	case m.Paused:
 	case current == nil && next == nil:
 		m.work.Do(m.issue(false))
 	case next != nil && (current == nil || m.released(next)):

@@ -25,7 +25,7 @@ func (c *Certificates) offeredTrusted(bundle pki.Bundle) bool {
 
 // mayWriteBundle reports that caBundle of the CustomResourceDefinition may change now.
 func (c *Certificates) mayWriteBundle() bool {
-	return !c.Suspend && (!c.Migrates || c.urgent())
+	return !c.Paused && (!c.Migrates || c.urgent())
 }
 
 // urgent reports that certificates cannot wait for the end of a migration.
@@ -70,7 +70,7 @@ func (c *Certificates) Successor() []byte {
 // refreshPods makes the kubelets of pods that serve a previous certificate read the Secret now.
 // By itself a kubelet takes a minute or two.
 func (c *Certificates) refreshPods() {
-	if c.Certificate == nil || c.Suspend {
+	if c.Certificate == nil || c.Paused {
 		return
 	}
 	wanted := CertificateHash(c.serving.pair.Certificate)

@@ -112,7 +112,7 @@ func Gather(cluster observed.Cluster) *Converter {
 // edit of the policy has broken its rules. It waits for no gate.
 func (c *Converter) Upkeep() gate.Work {
 	needed := c.Rulesets() && c.Rules.Ruleset == nil && len(c.Served) > 0 && c.Certificate != nil
-	if needed && c.EverActive && !c.Policy.Spec.Suspend {
+	if needed && c.EverActive && !c.Policy.Spec.Paused {
 		if c.Fleet() != "" {
 			c.store()
 			return c.work.Take()

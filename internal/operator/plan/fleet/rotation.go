@@ -52,8 +52,8 @@ func (p Policy) why() string {
 		return " (the policy no longer exists: create it again)"
 	case !p.Known:
 		return " (not read since the manager started)"
-	case p.Object.Spec.Suspend:
-		return " (spec.suspend is true: set it to false)"
+	case p.Object.Spec.Paused:
+		return " (spec.paused is true: set it to false)"
 	}
 	conditions := p.Object.Status.Conditions
 	if migrated := apimeta.FindStatusCondition(conditions, v1alpha1.StorageMigratedCondition); migrated != nil && slices.Contains(migrating, migrated.Reason) {

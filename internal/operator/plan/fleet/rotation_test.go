@@ -107,17 +107,17 @@ func TestOnePolicyHoldsUpARotation(t *testing.T) {
 		change func(w *world, p *policy)
 		blocks bool
 	}{
-		"suspended":                             {func(_ *world, p *policy) { p.suspended = true }, true},
+		"paused":                                {func(_ *world, p *policy) { p.paused = true }, true},
 		"not known yet":                         {func(_ *world, p *policy) { p.recorded = nil }, true},
 		"another client has changed caBundle":   {func(w *world, p *policy) { w.overwrite(p, "theirs") }, false},
-		"another client has removed caBundle":   {func(_ *world, p *policy) { p.suspended, p.bundles[len(p.bundles)-1].text = true, []byte{} }, false},
-		"another client has damaged caBundle":   {func(_ *world, p *policy) { p.suspended, p.bundles[len(p.bundles)-1].text = true, []byte("x") }, false},
+		"another client has removed caBundle":   {func(_ *world, p *policy) { p.paused, p.bundles[len(p.bundles)-1].text = true, []byte{} }, false},
+		"another client has damaged caBundle":   {func(_ *world, p *policy) { p.paused, p.bundles[len(p.bundles)-1].text = true, []byte("x") }, false},
 		"not known, and to convert from now on": {func(_ *world, p *policy) { p.recorded, p.bundles = nil, nil }, true},
 		"gone, and its ruleset is left": {func(w *world, p *policy) {
-			p.suspended, w.orphaned = true, true
+			p.paused, w.orphaned = true, true
 			w.policies = slices.DeleteFunc(w.policies, func(one *policy) bool { return one == p })
 		}, true},
-		"it is known, and does not convert here": {func(_ *world, p *policy) { p.suspended, p.bundles = true, nil }, false},
+		"it is known, and does not convert here": {func(_ *world, p *policy) { p.paused, p.bundles = true, nil }, false},
 	}
 	for name, c := range cases {
 		for _, rotates := range []bool{false, true} {
@@ -155,8 +155,8 @@ func TestOnePolicyHoldsUpARotation(t *testing.T) {
 				play()
 				expect.Equal(t, "the certificate is still the former one", false, bytes.Equal(issued, w.served()))
 				w.orphaned = false
-				if !b.suspended || len(b.bundles) > 0 && !w.foreign(b) {
-					b.suspended = false
+				if !b.paused || len(b.bundles) > 0 && !w.foreign(b) {
+					b.paused = false
 					w.rest()
 					w.pass(w.settings.PropagationDelay)
 					w.rest()
@@ -171,7 +171,7 @@ func TestOnePolicyHoldsUpARotation(t *testing.T) {
 func (w *world) overwrite(p *policy, by string) {
 	w.t.Helper()
 	theirs := w.pair(pki.NewAuthority(by, w.now, 9000*time.Hour))
-	p.suspended, p.bundles = true, []bundle{{text: theirs.Certificate}}
+	p.paused, p.bundles = true, []bundle{{text: theirs.Certificate}}
 }
 
 // foreign reports that another client wrote caBundle, so that no pod is accepted.
@@ -201,7 +201,7 @@ func TestUnusedFleet(t *testing.T) {
 }
 
 // TestInterleavings: whatever the order in which policies are reconciled, join, leave and are
-// suspended, and in which pods load certificates and restart, every API server can verify every pod.
+// paused, and in which pods load certificates and restart, every API server can verify every pod.
 func TestInterleavings(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -259,8 +259,8 @@ func (w *world) act(random *rand.Rand) {
 		}
 	case chance < 905:
 		p := one()
-		w.done = p.name + " was suspended or resumed"
-		p.suspended = !p.suspended
+		w.done = p.name + " was paused or resumed"
+		p.paused = !p.paused
 	case chance < 910:
 		w.done = "the manager was restarted"
 		for _, p := range w.policies {
@@ -276,7 +276,7 @@ func (w *world) act(random *rand.Rand) {
 	}
 }
 
-// play lets the fleet decide, all pods load certificates, and all policies that are not suspended
+// play lets the fleet decide, all pods load certificates, and all policies that are not paused
 // write, as often as it takes until nothing changes.
 func (w *world) play() {
 	w.t.Helper()
@@ -315,7 +315,7 @@ func TestRotationBlocked(t *testing.T) {
 		object *v1alpha1.ConversionPolicy
 		want   string
 	}{
-		"suspended":      {policyWith(func(p *v1alpha1.ConversionPolicy) { p.Spec.Suspend = true }), "b (spec.suspend is true: set it to false)"},
+		"paused":         {policyWith(func(p *v1alpha1.ConversionPolicy) { p.Spec.Paused = true }), "b (spec.paused is true: set it to false)"},
 		"gone":           {nil, "b (the policy no longer exists: create it again)"},
 		"unknown causes": {policyWith(func(*v1alpha1.ConversionPolicy) {}), "authority: b"},
 		"stalled": {policyWith(func(p *v1alpha1.ConversionPolicy) {
@@ -331,7 +331,7 @@ func TestRotationBlocked(t *testing.T) {
 			for _, p := range w.policies {
 				p.object = &v1alpha1.ConversionPolicy{}
 			}
-			b.suspended, b.object = true, c.object
+			b.paused, b.object = true, c.object
 			w.rotate("now")
 			w.play()
 			expect.Equal(t, "it is reported at once", "", w.blocked())
@@ -344,16 +344,16 @@ func TestRotationBlocked(t *testing.T) {
 			if says := w.blocked(); !strings.Contains(says, "do not trust the next authority") || !strings.HasSuffix(says, strings.TrimPrefix(c.want, "authority")) || strings.Contains(says, "a,") || strings.Contains(says, "c ") {
 				t.Errorf("RotationBlocked says %q, want %q", says, c.want)
 			}
-			b.suspended = false
+			b.paused = false
 			w.play()
 			w.pass(w.settings.PropagationDelay)
 			w.play()
 			expect.Equal(t, "it is still reported", "", w.blocked())
 
-			b.suspended = true
+			b.paused = true
 			w.rotate("again")
 			for range 2 {
-				b.suspended = !b.suspended // it trusts the next authority, and writes nothing after that
+				b.paused = !b.paused // it trusts the next authority, and writes nothing after that
 				w.play()
 				w.pass(w.settings.PropagationDelay)
 			}
@@ -372,7 +372,7 @@ func TestRotationBlocked(t *testing.T) {
 func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 	w := serving(t, "a", "b", "c")
 	a, b := w.policies[0], w.policies[1]
-	b.suspended = true
+	b.paused = true
 	before, issued := a.current(), w.served()
 	previous, err := pki.ParseBundle(before)
 	expect.NoError(t, err)
@@ -405,7 +405,7 @@ func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 		t.Errorf("%d certificates were issued", writes)
 	}
 	expect.Equal(t, "the rotation is complete", true, w.isComplete())
-	b.suspended = false
+	b.paused = false
 	w.play()
 	w.meetBy(b)
 }

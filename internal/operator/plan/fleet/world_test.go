@@ -61,8 +61,8 @@ type pod struct {
 // policy is a ConversionPolicy that uses the fleet, with its CustomResourceDefinition.
 type policy struct {
 	name string
-	// suspended policies write nothing.
-	suspended bool
+	// paused policies write nothing.
+	paused bool
 	// object is what the API server has; nil if the policy no longer exists.
 	object *v1alpha1.ConversionPolicy
 	// read is the caBundle that the latest reconciliation decided to write; nil if it writes none.
@@ -133,7 +133,7 @@ func (w *world) reconcile(p *policy) {
 		p.recorded.Converts, p.recorded.CABundle = true, p.current()
 	}
 	p.read, p.stale = nil, false
-	if w.certificate == nil || p.suspended || !p.left.IsZero() {
+	if w.certificate == nil || p.paused || !p.left.IsZero() {
 		return
 	}
 	wanted := w.certificate.Data[observed.CAKey]

@@ -62,7 +62,7 @@ func (h *Health) forget(condition string) { h.Status.Conditions[condition] = gat
 func (h *Health) reportRedundancy() {
 	decided := h.converter.Redundancy().Decide()
 	h.report(v1alpha1.NotRedundantCondition, decided.Outcome)
-	if !h.Policy.Spec.Suspend {
+	if !h.Policy.Spec.Paused {
 		h.work.Add(decided.Work)
 	}
 }

@@ -44,7 +44,7 @@ func (h *Health) resample(verified bool) {
 		h.forgetResamples()
 		return
 	}
-	if h.Policy.Spec.Suspend || h.IsDeleted() || !verified || !h.converter.InCharge() || h.converter.Drifted || !h.CRD.DeletionTimestamp.IsZero() || h.ForeignMigration != "" {
+	if h.Policy.Spec.Paused || h.IsDeleted() || !verified || !h.converter.InCharge() || h.converter.Drifted || !h.CRD.DeletionTimestamp.IsZero() || h.ForeignMigration != "" {
 		return
 	}
 	wanted := h.converter.Conversion(h.converter.Wanted)

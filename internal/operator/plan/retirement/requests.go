@@ -34,7 +34,7 @@ func (r *Retirement) askForRequests() {
 	served := slices.ContainsFunc(r.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
 		return crds.Serves(r.CRD, record.Version)
 	})
-	if !served || r.Policy.Spec.Suspend {
+	if !served || r.Policy.Spec.Paused {
 		return
 	}
 	if check := r.Requested; check == nil || !check.Running && !r.Now.Before(check.Ended.Add(requestsInterval)) {
