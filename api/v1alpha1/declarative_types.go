@@ -14,13 +14,13 @@ type DeclarativeConverter struct {
 	// +required
 	Hub VersionName `json:"hub"`
 
-	// require is the minimum fidelity of every conversion. If rules and schemas do not
+	// minimumFidelity is what every conversion must reach. If rules and schemas do not
 	// reach it, the policy is invalid and changes nothing. Exact: the other version has
 	// every field, and only single values that a rule cannot express are preserved.
 	// Preserved: nothing is dropped. Lossy, the default: no minimum.
 	// +optional
 	// +kubebuilder:validation:Enum=Exact;Preserved;Lossy
-	Require Fidelity `json:"require,omitempty"`
+	MinimumFidelity Fidelity `json:"minimumFidelity,omitempty"`
 
 	// overflow tells what happens if the preserved data of an object exceeds the 256 KiB
 	// that the API server allows for its annotations. With Fail, the default, API servers
@@ -36,7 +36,7 @@ type DeclarativeConverter struct {
 	// their status. Allow, the default, preserves the fields, and the policy has a warning that
 	// lists them. Refuse makes a policy invalid that would preserve such a field, or single
 	// values of one: then the other version has every field below status, or a rule drops
-	// it. Unlike require, this is about rights and not about fidelity, so it does not
+	// it. Unlike minimumFidelity, this is about rights and not about fidelity, so it does not
 	// affect other fields.
 	// +optional
 	PreservedStatus PreservedStatusAction `json:"preservedStatus,omitempty"`

@@ -111,7 +111,7 @@ func (c compiled) withoutInvalid() (valid compiled, refused map[string][]string)
 		side.Policy = c.Policy.DeepCopy()
 		rules := side.Policy.Spec.Converter.Declarative
 		// What the policy requires of its rules holds for all of them.
-		rules.Require, rules.PreservedStatus = "", ""
+		rules.MinimumFidelity, rules.PreservedStatus = "", ""
 		rules.RuleGroups = nil
 		positions := map[string]string{}
 		for i := range rules.Spokes {

@@ -78,9 +78,9 @@ func TestFitsVerdict(t *testing.T) {
 		partly[leaf.String()] = leaf.PartlyPreserved
 	}
 	expect.Equal(t, "odd", map[string]bool{"v1:.c.log": true, "v1:.c[*]": false, "v1:.p": false, "v2:.c.log.level": false, "v2:.c[*]": false, "v2:.p": true}, partly)
-	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: Exact, spokes: [{version: v1}]}"))
+	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, minimumFidelity: Exact, spokes: [{version: v1}]}"))
 	if len(result.Errors) != 1 || result.Ruleset != nil {
-		t.Errorf("with require: Exact there are the errors %v", result.Errors)
+		t.Errorf("with minimumFidelity: Exact there are the errors %v", result.Errors)
 	}
 }
 

@@ -99,7 +99,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
 	result.Warnings = append(result.Warnings, spokes.unused()...)
 	if len(result.Errors) == 0 {
-		result.Errors = append(result.Errors, checkRequired(rules.Require, result.Leaves)...)
+		result.Errors = append(result.Errors, checkFidelity(rules.MinimumFidelity, result.Leaves)...)
 		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
 	}
 	if len(result.Errors) == 0 {

@@ -195,18 +195,18 @@ func firstFields(fields []v1alpha1.VersionedField) []v1alpha1.VersionedField {
 	return fields[:min(len(fields), maxFields)]
 }
 
-// checkRequired returns an error if the leaves do not have the fidelity that the policy requires.
-func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
+// checkFidelity returns an error if the leaves do not have the fidelity that the policy requires.
+func checkFidelity(minimum v1alpha1.Fidelity, leaves []FieldVerdict) field.ErrorList {
 	var preserved, dropped []string
 	for _, leaf := range leaves {
 		switch {
-		case leaf.Owner == OwnerDropped && required != v1alpha1.FidelityLossy:
+		case leaf.Owner == OwnerDropped && minimum != v1alpha1.FidelityLossy:
 			dropped = append(dropped, fmt.Sprintf("%s:%s (%s)", leaf.Version, leaf.Root, shortRule(leaf.Rule)))
-		case leaf.Owner == OwnerPreserved && required == v1alpha1.FidelityExact:
+		case leaf.Owner == OwnerPreserved && minimum == v1alpha1.FidelityExact:
 			preserved = append(preserved, leaf.Version+":"+leaf.Root)
 		}
 	}
-	if required == "" || len(preserved)+len(dropped) == 0 {
+	if minimum == "" || len(preserved)+len(dropped) == 0 {
 		return nil
 	}
 	var messages []string
@@ -219,8 +219,8 @@ func checkRequired(required v1alpha1.Fidelity, leaves []FieldVerdict) field.Erro
 	} else {
 		lower = v1alpha1.FidelityPreserved
 	}
-	return field.ErrorList{field.Invalid(declarativePath.Child("require"), required,
-		strings.Join(messages, "; ")+"; or lower require to "+string(lower))}
+	return field.ErrorList{field.Invalid(declarativePath.Child("minimumFidelity"), minimum,
+		strings.Join(messages, "; ")+"; or lower minimumFidelity to "+string(lower))}
 }
 
 // shortRule returns a rule's path without the prefix that all rules have in common.

@@ -65,22 +65,22 @@ func TestLeaves(t *testing.T) {
 	expect.Equal(t, "result", want, got)
 }
 
-// TestRequire checks that errors name the fields with less fidelity than the policy requires.
-func TestRequire(t *testing.T) {
+// TestMinimumFidelity checks that errors name the fields with less fidelity than the policy requires.
+func TestMinimumFidelity(t *testing.T) {
 	const v1, v2 = "a: {type: string}, own: {type: object, properties: {x: {type: string}, z: {type: string}}}, old: {type: string}", "a: {type: string}, more: {type: string}"
 	const drop = "{drop: {from: .old}}, {drop: {from: .own.x}}"
-	at := "spec.converter.declarative.require: Invalid value: "
-	for name, test := range map[string]struct{ v1, v2, require, rules, want string }{
+	at := "spec.converter.declarative.minimumFidelity: Invalid value: "
+	for name, test := range map[string]struct{ v1, v2, minimum, rules, want string }{
 		"anything":                      {v1, v2, "Lossy", drop, ""},
 		"nothing":                       {v1, v2, `""`, drop, ""},
 		"exact":                         {"a: {type: string}", "b: {type: string}", "Exact", "{move: {from: .a, to: .b}}", ""},
 		"preserved":                     {v1, v2, "Preserved", "", ""},
-		"preserved and dropped":         {v1, v2, "Exact", drop, `"Exact": preserved: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
-		"preserved where it is exact":   {v1, v2, "Exact", "", `"Exact": preserved: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower require to Preserved`},
-		"dropped where it is preserved": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower require to Lossy`},
+		"preserved and dropped":         {v1, v2, "Exact", drop, `"Exact": preserved: v1:.own.z, v2:.more: write rules that give them a place in the other version; dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower minimumFidelity to Lossy`},
+		"preserved where it is exact":   {v1, v2, "Exact", "", `"Exact": preserved: v1:.old, v1:.own, v2:.more: write rules that give them a place in the other version; or lower minimumFidelity to Preserved`},
+		"dropped where it is preserved": {v1, v2, "Preserved", drop, `"Preserved": dropped: v1:.old (spokes[0].rules[0]), v1:.own.x (spokes[0].rules[1]): remove those rules, and the fields are preserved; or lower minimumFidelity to Lossy`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, require: "+test.require+", spokes: [{version: v1, rules: ["+test.rules+"]}]}")
+			rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, minimumFidelity: "+test.minimum+", spokes: [{version: v1, rules: ["+test.rules+"]}]}")
 			result := Compile(widgets(t, map[string]string{"v1": test.v1, "v2": test.v2}), rules)
 			want := test.want
 			if want != "" {
