@@ -136,7 +136,6 @@ func TestAdmission(t *testing.T) {
 		"drift is only reported":                    {name, "{converter: {declarative: " + good + "}, drift: Report}", "Unsupported value"},
 		"a version is only reported":                {name, "{converter: {declarative: " + good + "}, retirement: [{version: v1, action: Report}]}", "Unsupported value"},
 		"it is paused":                              {name, "{converter: {declarative: " + good + "}, paused: true}", ""},
-		"it is suspended":                           {name, "{converter: {declarative: " + good + "}, suspend: true}", "unknown field"},
 		"a minimum fidelity":                        {name, "{converter: {declarative: {hub: v1, minimumFidelity: Preserved, spokes: [{version: v2}]}}}", ""},
 		"an unknown fidelity":                       {name, "{converter: {declarative: {hub: v1, minimumFidelity: Perfect, spokes: [{version: v2}]}}}", "Unsupported value"},
 		"it is deleted":                             {name, "{converter: {declarative: " + good + "}, deletionPolicy: Delete}", "Unsupported value"},
