@@ -33,7 +33,7 @@ type Verification struct {
 	// tenth: objects change, and so may the result. The condition SamplesFailing reports
 	// the result, which changes nothing else. With 0s, the operator takes samples only
 	// before the activation. It takes none during a migration, or while the policy is
-	// suspended. The operator chooses the interval by default, currently 6h.
+	// paused. The operator chooses the interval by default, currently 6h.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

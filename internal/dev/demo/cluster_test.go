@@ -73,10 +73,10 @@ func TestExplicitCluster(t *testing.T) {
 	path := fakes(t, map[string]string{"kind": "0", "kubectl": "0", "docker": "0"}) + ":" + os.Getenv("PATH")
 	for _, c := range []struct{ arguments, environment, want string }{
 		{"", "", "deps.sh kind "},
-		{"CLUSTER=local", "", "bin/conversion-operator"},
+		{"CLUSTER=local", "", "-o bin/ . ./internal/webhook/converter"},
 		{"CLUSTER=local", "NODE=containers", "deps.sh runc "},
 		{"CLUSTER=current", "", "deps.sh kubectl "},
-		{"", "CLUSTER=local", "bin/conversion-operator"},
+		{"", "CLUSTER=local", "-o bin/ . ./internal/webhook/converter"},
 	} {
 		command := exec.CommandContext(t.Context(), "make", "-n", "demo", c.arguments)
 		if c.arguments == "" {

@@ -147,7 +147,7 @@ var violations = []struct {
 	{"there is no policy, or its status", func(now, _ *Observation) { now.Policy = nil }},
 	{"its status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
 	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Paused = true }},
-	{"Ready is Unknown, Suspended", func(now, _ *Observation) {
+	{"Ready is Unknown, Paused", func(now, _ *Observation) {
 		pausePolicy(now)
 		now.Subject.Policy.Paused = false
 	}},

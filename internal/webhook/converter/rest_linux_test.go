@@ -58,7 +58,7 @@ func TestAtRest(t *testing.T) {
 	}
 }
 
-func mebibytes(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+func mebibytes(size uint64) float64 { return float64(size) / (1 << 20) }
 
 func healthy(t *testing.T, client *http.Client, address string) (bool, string) {
 	t.Helper()
