@@ -35,6 +35,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
@@ -398,14 +399,17 @@ func checkNoWrites(t *testing.T, policy string, look func()) {
 	})
 }
 
-// statusLines are the lines of the status of a policy, and without are those that others lack.
-func statusLines(t *testing.T, policy string) []string {
+// statusLines are the lines of the status of a policy, which may be gone.
+func statusLines(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := yaml.Marshal(getPolicy(t, policy).Status)
+	policy := &v1alpha1.ConversionPolicy{}
+	expect.NoError(t, client.IgnoreNotFound(cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy)))
+	text, err := yaml.Marshal(policy.Status)
 	expect.NoError(t, err)
 	return strings.Split(string(text), "\n")
 }
 
+// without are the lines that others lack.
 func without(lines, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(others, line) })
 }
