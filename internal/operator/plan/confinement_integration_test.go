@@ -52,6 +52,7 @@ var harmless = []struct{ path, because string }{
 	{`^Deployment spec\.template\.spec\.(containers|dnsPolicy|initContainers|restartPolicy|schedulerName|volumes)`, "spec.workload.patches may; the token is that of the same account, and Secrets of its namespace are readable for the manager"},
 	{`^(Deployment|Job) spec\.template\.spec(\.containers\[\])?\.securityContext`, "values that the restricted Pod Security Standard allows"},
 	{`^Job spec\.template\.spec\.containers\[\]\.(args|ports|resources|termination)`, "only the container itself reads them"},
+	{`^Job spec\.suspend`, "the manager suspends migrations"},
 	{`^Deployment spec\.(progressDeadlineSeconds|selector|strategy)`, "the API server's default, or it concerns these pods only"},
 	{`^PodDisruptionBudget spec\.(minAvailable|selector|unhealthyPodEvictionPolicy)`, "spec.workload.patches may; it concerns pods of one namespace"},
 	{`^Service spec\.(clusterIPs?|internalTrafficPolicy|ipFamil|ports|sessionAffinity|trafficDistribution)`, "spec.workload.patches may; it leads to the same pods"},
@@ -202,6 +203,9 @@ func (f *fields) fill(of reflect.Type, depth int) any {
 func (f *fields) fillStruct(of reflect.Type, depth int) map[string]any {
 	members, all := map[string]any{}, fieldsOf(of)
 	order := slices.Sorted(maps.Keys(all))
+	if len(order) == 0 {
+		return members
+	}
 	chosen := order[f.random.IntN(len(order))]
 	for _, name := range order {
 		required := slices.ContainsFunc(reflect.VisibleFields(of), func(field reflect.StructField) bool {
