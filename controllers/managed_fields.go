@@ -28,7 +28,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
-	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
 const (
@@ -173,15 +172,10 @@ func (c *managedFieldsCleaner) pass(ctx context.Context) error {
 	c.count.begin(storage)
 	for {
 		var page *metav1.PartialObjectMetadataList
-		err := size.Read(ctx, cleanPage, func(ctx context.Context, limit int64) (err error) {
-			options.Limit = limit
+		err := size.List(ctx, cleanPage, &options, func(ctx context.Context, options metav1.ListOptions) (err error) {
 			page, err = c.objects.List(ctx, options)
 			return err
 		})
-		if next := live.RenewedToken(err); next != "" && next != options.Continue {
-			options.Continue = next
-			continue
-		}
 		if err != nil {
 			return err
 		}

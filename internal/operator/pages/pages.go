@@ -13,6 +13,8 @@ import (
 	"math"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -52,6 +54,32 @@ func (s *Size) Read(ctx context.Context, most int64, list func(ctx context.Conte
 		}
 		return err
 	}
+}
+
+// List is Read for a page of options, in which it sets the limit. It replaces an expired token: the pages are then
+// of different points in time.
+func (s *Size) List(ctx context.Context, most int64, options *metav1.ListOptions, list func(context.Context, metav1.ListOptions) error) error {
+	for {
+		err := s.Read(ctx, most, func(ctx context.Context, limit int64) error {
+			options.Limit = limit
+			return list(ctx, *options)
+		})
+		renewed := renewedToken(err)
+		if renewed == "" || renewed == options.Continue {
+			return err
+		}
+		options.Continue = renewed
+	}
+}
+
+// renewedToken returns the continue token that an API server offers instead of an expired one, or an
+// empty string. It continues at the same object in a newer state.
+func renewedToken(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
 }
 
 // errTooLarge ends the request of a page that is larger than allowed.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/dependents"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pages"
-	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
 // resource is a resource with objects that the API server can list.
@@ -120,22 +119,16 @@ func (s *search) add(found []dependents.Dependent) {
 	s.report.More += len(found) - room
 }
 
-// eachPage lists page by page. It replaces an expired token: the pages are then of different points
-// in time.
+// eachPage lists page by page.
 func eachPage(ctx context.Context, most int64, list func(context.Context, metav1.ListOptions) (*metav1.ListMeta, error)) error {
 	var options metav1.ListOptions
 	var size pages.Size
 	for {
 		var page *metav1.ListMeta
-		err := size.Read(ctx, most, func(ctx context.Context, limit int64) (err error) {
-			options.Limit = limit
+		err := size.List(ctx, most, &options, func(ctx context.Context, options metav1.ListOptions) (err error) {
 			page, err = list(ctx, options)
 			return err
 		})
-		if renewed := verify.RenewedToken(err); renewed != "" && renewed != options.Continue {
-			options.Continue = renewed
-			continue
-		}
 		if err != nil {
 			return err
 		}

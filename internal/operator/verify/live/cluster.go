@@ -6,11 +6,11 @@ package live
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -94,30 +94,13 @@ func Send(ctx context.Context, request *rest.Request, into any) error {
 // SendPage sends a request for one page of a list, of at most a number of objects, with a continue token
 // if it is not empty. It replaces an expired token: the pages are then of different points in time.
 func SendPage(ctx context.Context, size *pages.Size, most int64, request func() *rest.Request, token string, into any) error {
-	for {
-		err := size.Read(ctx, most, func(ctx context.Context, limit int64) error {
-			page := request().Param("limit", fmt.Sprint(limit))
-			if token != "" {
-				page = page.Param("continue", token)
-			}
-			return Send(ctx, page, into)
-		})
-		renewed := RenewedToken(err)
-		if renewed == "" || renewed == token {
-			return err
+	return size.List(ctx, most, &metav1.ListOptions{Continue: token}, func(ctx context.Context, options metav1.ListOptions) error {
+		page := request().Param("limit", fmt.Sprint(options.Limit))
+		if options.Continue != "" {
+			page = page.Param("continue", options.Continue)
 		}
-		token = renewed
-	}
-}
-
-// RenewedToken returns the continue token that an API server offers instead of an expired one, or an
-// empty string. It continues at the same object in a newer state.
-func RenewedToken(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
-		return ""
-	}
-	return status.Status().Continue
+		return Send(ctx, page, into)
+	})
 }
 
 func wrap(err error, kind, name string) error {
