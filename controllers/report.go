@@ -8,7 +8,6 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -138,9 +137,14 @@ func definition(name string, uid types.UID) *apiextensionsv1.CustomResourceDefin
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 }
 
-// ownAdmission matches a refusal by an admission policy of the operator itself. Another attempt does not
-// help.
+// ownAdmission matches the messages of the operator's own admission policies.
 var ownAdmission = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*conversion-operator\.io[^']*'`)
+
+// RefusedByOwnAdmission reports that an admission policy of the operator itself refused a write. Another attempt
+// does not help.
+func RefusedByOwnAdmission(err error) bool {
+	return err != nil && ownAdmission.MatchString(err.Error())
+}
 
 // ownRemedy says what to do about such a refusal.
 const ownRemedy = "; this admission policy is part of the operator: install config/rbac/confinement.yaml and config/guard of the version that runs, " +
@@ -149,8 +153,8 @@ const ownRemedy = "; this admission policy is part of the operator: install conf
 // setApplyFailed sets the conditions of a policy or a fleet for the error of a step.
 func setApplyFailed(conditions *[]metav1.Condition, generation int64, err error, now metav1.Time) {
 	message, again, stalled := truncate(err.Error()), metav1.ConditionTrue, metav1.ConditionFalse
-	if ownAdmission.MatchString(err.Error()) {
-		message, again, stalled = cut(err.Error(), maxNote-len(ownRemedy))+ownRemedy, stalled, again
+	if RefusedByOwnAdmission(err) {
+		message, again, stalled = gate.CutTo(err.Error(), maxNote-len(ownRemedy))+ownRemedy, stalled, again
 	}
 	for kind, value := range map[string]metav1.ConditionStatus{
 		v1alpha1.ReadyCondition: metav1.ConditionFalse, v1alpha1.ReconcilingCondition: again, v1alpha1.StalledCondition: stalled,
@@ -174,15 +178,7 @@ func (r *ConversionPolicyReconciler) emitWarning(policy *v1alpha1.ConversionPoli
 const maxNote = 1024
 
 // truncate cuts a text to the limit of an event.
-func truncate(text string) string { return cut(text, maxNote) }
-
-// cut cuts a text to a number of bytes.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
-}
+func truncate(text string) string { return gate.CutTo(text, maxNote) }
 
 // recordDrift writes the policy's status before the CustomResourceDefinition is changed, so that
 // every repair is counted even if the manager dies in between or decided by a stale status. It

@@ -57,7 +57,7 @@ var harmless = []struct{ path, because string }{
 	{`^PodDisruptionBudget spec\.(minAvailable|selector|unhealthyPodEvictionPolicy)`, "spec.workload.patches may; it concerns pods of one namespace"},
 	{`^Service spec\.(clusterIPs?|internalTrafficPolicy|ipFamil|ports|sessionAffinity|trafficDistribution)`, "spec.workload.patches may; it leads to the same pods"},
 	{`^(ConfigMap|Secret) (binaryData|data|stringData)`, "the manager writes any content"},
-	{`^(Deployment|Job) spec\.template\.metadata\.creationTimestamp`, "nobody reads it"},
+	{`^(Deployment|Job) spec\.template\.metadata\.creationTimestamp`, "no program reads it"},
 	{`^ClusterRole rules\[\]\.resourceNames`, "it is less than the manager may grant"},
 	{`^FlowSchema spec\.(distinguisherMethod|rules)`, "it concerns requests of the one ServiceAccount"},
 	{`^ValidatingWebhookConfiguration webhooks\[\]\.(admissionReviewVersions|clientConfig\.caBundle|clientConfig\.service\.port|matchConditions|rules\[\])`, "a converter pod is asked about fewer objects, or cannot be reached"},

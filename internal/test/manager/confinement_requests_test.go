@@ -63,11 +63,7 @@ func confinedRequests(t *testing.T, manager client.Client, name string) (accepte
 			expect.NoError(t, cluster.Delete(ctx, object))
 		}
 	})
-	made := func(object client.Object) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return manager.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type
-		}
-	}
+	made := func(object client.Object) func(context.Context) error { return creating(manager, object) }
 	patched := func(object client.Object, text string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return manager.Patch(ctx, object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(text)), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type

@@ -25,16 +25,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/controllers"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// ownAdmission is how the manager recognizes a refusal by an admission policy of the operator: the conditions of
-// a policy whose step is refused then say what to do, as TestApplyError in controllers shows.
-var ownAdmission = regexp.MustCompile(`ValidatingAdmissionPolicy '[^']*conversion-operator\.io[^']*'`)
-
 // TestEveryRefusal: for each validation of the operator's own admission policies, there is a write that it
-// refuses. The test is not parallel, as others change spec.conversion.
+// refuses, and that the manager recognizes as such. The test is not parallel, as others change spec.conversion.
 func TestEveryRefusal(t *testing.T) {
 	active := activate(t, "refusals.confined.example.com", shared)
 	defer install(t, "guard/conversion.yaml")()
@@ -46,8 +43,9 @@ func TestEveryRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var refusal string
 			expect.Eventually(t, "it is refused", func() (bool, string) {
-				refusal = fmt.Sprint(write(t.Context()))
-				return ownAdmission.MatchString(refusal), refusal
+				err := write(t.Context())
+				refusal = fmt.Sprint(err)
+				return controllers.RefusedByOwnAdmission(err), refusal
 			})
 			left = slices.DeleteFunc(left, func(text string) bool { return strings.Contains(refusal, text) })
 		})
@@ -59,20 +57,15 @@ func TestEveryRefusal(t *testing.T) {
 
 // refusedWrites are dry runs. All but the last are by the manager.
 func refusedWrites(t *testing.T, manager client.Client, active *apiextensionsv1.CustomResourceDefinition) map[string]func(context.Context) error {
-	create := func(object client.Object) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return manager.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy is of the same type
-		}
-	}
 	t.Helper()
 	_, writes := confinedRequests(t, manager, "refusals")
 	maps.Copy(writes, map[string]func(context.Context) error{
 		"stored versions":              change("replace", "/status/storedVersions", []string{"v1beta1", "v1"}).write(manager, active.Name, true),
 		"its own kind":                 change("replace", "/spec/conversion", active.Spec.Conversion).write(manager, "conversionpolicies.conversion-operator.io", false),
 		"a deletion":                   func(ctx context.Context) error { return manager.Delete(ctx, active.DeepCopy(), client.DryRunAll) },
-		"a kind of another API server": create(about("users.user.refusals.example.com")),
-		"an account of others":         create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "another"}}),
-		"its own account": create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "conversion-operator",
+		"a kind of another API server": creating(manager, about("users.user.refusals.example.com")),
+		"an account of others":         creating(manager, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "another"}}),
+		"its own account": creating(manager, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "conversion-operator",
 			Labels: map[string]string{names.ManagedByLabel: names.ManagedBy}}}),
 		"the spec of a policy": func(ctx context.Context) error {
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: active.Name}}
@@ -81,7 +74,7 @@ func refusedWrites(t *testing.T, manager client.Client, active *apiextensionsv1.
 		"a conversion, by another client": change("replace", "/spec/conversion", map[string]any{"strategy": "None"}).write(cluster, active.Name, false),
 	})
 	for name, object := range refusedGrants() {
-		writes[name] = create(object)
+		writes[name] = creating(manager, object)
 	}
 	for name, patch := range notOfTheManager {
 		writes["a definition: "+name] = patch.write(manager, active.Name, false)

@@ -216,11 +216,14 @@ func FirstOf(names []string, most int) string {
 }
 
 // Cut is a line that is not too long for a message.
-func Cut(line string) string {
-	if len(line) <= maxLine {
-		return line
+func Cut(line string) string { return CutTo(line, maxLine) }
+
+// CutTo cuts a text to a number of bytes.
+func CutTo(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return strings.ToValidUTF8(line[:maxLine-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
 // FieldManager names the field manager that wrote something; empty if it is unknown.
