@@ -102,7 +102,7 @@ const maxText = 1 << 10
 
 // textOrSkip reads a value, and returns it if it is a string, and not too long.
 func (s *scanner) textOrSkip() string {
-	if span := (&scanner{data: s.data, pos: s.pos, anyDepth: true}).value(); s.peek() != '"' || len(span) > maxText {
+	if s.peek() != '"' || len((&scanner{data: s.data, pos: s.pos}).value()) > maxText {
 		s.value()
 		return ""
 	}

@@ -6,6 +6,7 @@ package crds
 import (
 	"slices"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,20 +80,13 @@ func Strategy(crd *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.Con
 
 // Condition reports whether a status condition is True.
 func Condition(crd *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) bool {
-	for _, condition := range crd.Status.Conditions {
-		if condition.Type == kind {
-			return condition.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
+	return apihelpers.IsCRDConditionTrue(crd, kind)
 }
 
 // ServedSince is since when API servers serve the kind, nil if they do not.
 func ServedSince(crd *apiextensionsv1.CustomResourceDefinition) *metav1.Time {
-	for i, condition := range crd.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-			return &crd.Status.Conditions[i].LastTransitionTime
-		}
+	if established := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established); established != nil && established.Status == apiextensionsv1.ConditionTrue {
+		return &established.LastTransitionTime
 	}
 	return nil
 }
