@@ -22,7 +22,7 @@ import (
 func TestRulesAreCompiledOnce(t *testing.T) {
 	var rules compiledRules
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com", UID: "p", Generation: 1}}
-	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v2"}
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{Hub: "v2"}}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: "c", Generation: 1}}
 	crd.Spec.Group, crd.Spec.Names.Kind = "example.com", "Widget"
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
@@ -55,7 +55,7 @@ func TestRulesAreCompiledOnce(t *testing.T) {
 func TestLeavesAreNotKept(t *testing.T) {
 	var rules compiledRules
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
-	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v2"}
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{Hub: "v2"}}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
 	crd.Spec.Group, crd.Spec.Names.Kind = "example.com", "Widget"
 	for version, field := range map[string]string{"v1": "old", "v2": "new"} {

@@ -30,8 +30,8 @@ import (
 // inFleet is a policy with rules that asks for a fleet.
 func inFleet(name, of string) v1alpha1.ConversionPolicy {
 	policy := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v2"}
-	policy.Spec.ConverterFleetName = v1alpha1.FleetName(of)
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{Hub: "v2"}}
+	policy.Spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadFleet, Fleet: &v1alpha1.FleetWorkload{Name: v1alpha1.FleetName(of)}}
 	return policy
 }
 
@@ -63,9 +63,9 @@ func TestFleetsFromSecrets(t *testing.T) {
 	fleets := []v1alpha1.ConverterFleet{
 		{ObjectMeta: metav1.ObjectMeta{Name: "own"}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "provided"}, Spec: v1alpha1.ConverterFleetSpec{
-			Certificates: &v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "company"}}}},
+			Certificates: &v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "company"}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "issued"}, Spec: v1alpha1.ConverterFleetSpec{
-			Certificates: &v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{}}}},
+			Certificates: &v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{}}}},
 	}
 	f := &fleetReconciler{ConversionPolicyReconciler: &ConversionPolicyReconciler{Client: listing{from: &inMemory{fleets: fleets}}}}
 	_, _, issued := names.FleetSecrets("issued")
@@ -86,7 +86,7 @@ func TestFleetUsersWake(t *testing.T) {
 	blue := inFleet("a", "blue")
 	green := inFleet("a", "green")
 	alone := inFleet("a", "")
-	alone.Spec.Workload = &v1alpha1.Workload{}
+	alone.Spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadDedicated}
 	steps := []struct {
 		name  string
 		state *observed.Cluster

@@ -114,7 +114,7 @@ func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 		storage = crd.StorageVersion
 		set(storedMetric, float64(len(crd.StoredVersions)))
 	}
-	set(infoMetric, 1, policy.Spec.Converter.Kind(), storage)
+	set(infoMetric, 1, string(policy.Spec.Converter.Type), storage)
 	if pods := status.Webhook; pods != nil {
 		set(podsMetric, float64(pods.Desired), "desired")
 		set(podsMetric, float64(pods.Ready), "ready")

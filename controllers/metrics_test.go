@@ -64,7 +64,7 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 	return v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"},
 		Spec: v1alpha1.ConversionPolicySpec{
-			Converter:  v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}},
+			Converter:  v1alpha1.Converter{Type: v1alpha1.ConverterImage, Image: &v1alpha1.ImageConverter{}},
 			Retirement: []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove}},
 		},
 		Status: v1alpha1.ConversionPolicyStatus{
@@ -91,13 +91,13 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 // oversized is a policy with rules, of which some objects are too large.
 func oversized() v1alpha1.ConversionPolicy {
 	return v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
-		Spec:   v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Declarative: &v1alpha1.DeclarativeConverter{}}},
+		Spec:   v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{}}},
 		Status: v1alpha1.ConversionPolicyStatus{OversizedObjects: &v1alpha1.OversizedStatus{Objects: 3}}}
 }
 
 func TestPolicyMetrics(t *testing.T) {
 	bare := v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
-		Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}}
+		Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterNone}}}
 	scraped := scrape(t, &inMemory{policies: []v1alpha1.ConversionPolicy{fullPolicy(), bare, oversized()}})
 	var got []string
 	for line := range strings.Lines(scraped) {
@@ -112,9 +112,9 @@ func TestPolicyMetrics(t *testing.T) {
 		`converter_pods{,state="desired"} 2`,
 		`converter_pods{,state="ready"} 1`,
 		`drift_timestamp_seconds{} 1000`,
-		`info{converter="declarative",policy="gadgets.example.com",storage_version=""} 1`,
-		`info{converter="image",,storage_version="v1"} 1`,
-		`info{converter="none",policy="widgets.example.com",storage_version=""} 1`,
+		`info{converter="Declarative",policy="gadgets.example.com",storage_version=""} 1`,
+		`info{converter="Image",,storage_version="v1"} 1`,
+		`info{converter="None",policy="widgets.example.com",storage_version=""} 1`,
 		`migration_end_timestamp_seconds{} 300`,
 		`migration_estimated_end_timestamp_seconds{} 200`,
 		`migration_listed_failures{,reason="Invalid"} 2`,

@@ -31,8 +31,8 @@ import (
 // observeExternal reads the endpoints of a converter that users run.
 func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state *observed.Cluster) error {
 	converter := state.Policy.Spec.Converter.WithDefaults()
-	if converter.URL != "" {
-		state.External = externalURL(string(converter.URL))
+	if converter.URL != nil {
+		state.External = externalURL(string(converter.URL.URL))
 		return nil
 	}
 	if converter.Service == nil {
@@ -47,7 +47,7 @@ func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state 
 func externalURL(text string) observed.External {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url: " + err.Error()}
+		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url.url: " + err.Error()}
 	}
 	port := cmp.Or(parsed.Port(), "443")
 	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has validated it

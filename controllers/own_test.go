@@ -81,11 +81,11 @@ func TestOwnTarget(t *testing.T) {
 		want      target
 		endpoint  string
 	}{
-		"image": {"{image: {reference: a, path: /a}, conversionReviewVersions: [v1beta1, v1]}",
+		"image": {"{type: Image, image: {reference: a, path: /a}, conversionReviewVersions: [v1beta1, v1]}",
 			target{"crontabs-example-com-d884ab8c.conversion-system.svc", "/a", "v1beta1"}, ""},
-		"service":         {"{service: {namespace: a, name: b, path: /c}, conversionReviewVersions: [v1]}", target{"b.a.svc", "/c", "v1"}, ""},
-		"url":             {"{url: 'https://example.org/a%20b', conversionReviewVersions: [v1]}", target{"example.org", "/a%20b", "v1"}, "example.org:443"},
-		"url with a port": {"{url: 'https://[2001:db8::1]:8443', conversionReviewVersions: [v1]}", target{"2001:db8::1", "", "v1"}, "[2001:db8::1]:8443"},
+		"service":         {"{type: Service, service: {namespace: a, name: b, path: /c}, conversionReviewVersions: [v1]}", target{"b.a.svc", "/c", "v1"}, ""},
+		"url":             {"{type: URL, url: {url: 'https://example.org/a%20b'}, conversionReviewVersions: [v1]}", target{"example.org", "/a%20b", "v1"}, "example.org:443"},
+		"url with a port": {"{type: URL, url: {url: 'https://[2001:db8::1]:8443'}, conversionReviewVersions: [v1]}", target{"2001:db8::1", "", "v1"}, "[2001:db8::1]:8443"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestOwnTarget(t *testing.T) {
 			got := ownTarget(&observed.Cluster{Policy: policy, CRD: &apiextensionsv1.CustomResourceDefinition{},
 				Settings: observed.Settings{Namespace: "conversion-system"}})
 			expect.Equal(t, "target", c.want, target{got.ServerName, got.Path, got.ReviewVersion})
-			if url := policy.Spec.Converter.URL; url != "" {
-				if got := externalURL(string(url)).Endpoints; len(got) != 1 || got[0].Name != c.endpoint {
+			if url := policy.Spec.Converter.URL; url != nil {
+				if got := externalURL(string(url.URL)).Endpoints; len(got) != 1 || got[0].Name != c.endpoint {
 					t.Errorf("endpoints are %v, want %s", got, c.endpoint)
 				}
 			}

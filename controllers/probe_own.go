@@ -58,8 +58,8 @@ func ownTarget(state *observed.Cluster) probe.OwnTarget {
 		target.Path = string(converter.Image.Path)
 	case converter.Service != nil:
 		target.Path = string(converter.Service.Path)
-	case converter.URL != "":
-		if parsed, err := url.Parse(string(converter.URL)); err == nil {
+	case converter.URL != nil:
+		if parsed, err := url.Parse(string(converter.URL.URL)); err == nil {
 			target.Path = parsed.EscapedPath()
 		}
 	}

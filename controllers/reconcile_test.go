@@ -139,7 +139,7 @@ func TestCreateOnce(t *testing.T) {
 // TestTrace checks the spans of one reconciliation and their attributes.
 func TestTrace(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"}}
-	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
+	policy.Spec.Converter.Type = v1alpha1.ConverterNone
 	crd := definitionOf("crontabs")
 	crd.Status.StoredVersions = []string{"v1"}
 	cluster, spans := inCluster(policy, crd), tracetest.NewInMemoryExporter()

@@ -5,27 +5,68 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Certificates tells where the converter's certificates come from. Exactly one member is
-// set.
-// +kubebuilder:validation:XValidation:rule="[has(self.selfManaged), has(self.certManager), has(self.secret), has(self.injected)].filter(set, set).size() == 1",message="set exactly one source of certificates: selfManaged, certManager, secret or injected"
+// CertificatesType is where certificates come from.
+// +kubebuilder:validation:Enum=SelfManaged;CertManager;Secret;Injected
+type CertificatesType string
+
+const (
+	// CertificatesSelfManaged are issued by the operator.
+	CertificatesSelfManaged CertificatesType = "SelfManaged"
+	// CertificatesCertManager are issued by cert-manager.
+	CertificatesCertManager CertificatesType = "CertManager"
+	// CertificatesSecret are in a Secret of the user.
+	CertificatesSecret CertificatesType = "Secret"
+	// CertificatesInjected are trusted by a caBundle that an injector writes.
+	CertificatesInjected CertificatesType = "Injected"
+)
+
+// Certificates tells where the converter's certificates come from: type, and the member of that
+// name.
+// +kubebuilder:validation:XValidation:rule="!has(self.selfManaged) || self.type == 'SelfManaged'",message="selfManaged must be empty unless type is SelfManaged"
+// +kubebuilder:validation:XValidation:rule="has(self.certManager) == (self.type == 'CertManager')",message="certManager must be set if type is CertManager, and only then"
+// +kubebuilder:validation:XValidation:rule="has(self.secret) == (self.type == 'Secret')",message="secret must be set if type is Secret, and only then"
+// +kubebuilder:validation:XValidation:rule="!has(self.injected) || self.type == 'Injected'",message="injected must be empty unless type is Injected"
 type Certificates struct {
+	// type is SelfManaged, CertManager, Secret or Injected.
+	// +required
+	// +unionDiscriminator
+	Type CertificatesType `json:"type"`
+
 	// selfManaged lets the operator issue certificates, with a certificate authority for
-	// this policy alone.
+	// this policy or fleet alone.
 	// +optional
+	// +unionMember
 	SelfManaged *SelfManagedCertificates `json:"selfManaged,omitempty"`
 
 	// certManager lets cert-manager issue the certificates.
 	// +optional
+	// +unionMember
 	CertManager *CertManagerCertificates `json:"certManager,omitempty"`
 
 	// secret uses a Secret that you or another tool maintains.
 	// +optional
+	// +unionMember
 	Secret *SecretCertificates `json:"secret,omitempty"`
 
-	// injected lets an injector write caBundle of the CustomResourceDefinition, such as
-	// cert-manager's cainjector or OpenShift's service-ca.
+	// injected configures the type Injected, with which an injector writes caBundle of the
+	// CustomResourceDefinition, such as cert-manager's cainjector or OpenShift's service-ca.
 	// +optional
+	// +unionMember
 	Injected *InjectedCertificates `json:"injected,omitempty"`
+}
+
+// known reports that this version of the operator knows the type, and that the member that the
+// type needs is there. A policy without certificates has none.
+func (c *Certificates) known() bool {
+	switch c.Type {
+	case "", CertificatesSelfManaged, CertificatesInjected:
+		return true
+	case CertificatesCertManager:
+		return c.CertManager != nil
+	case CertificatesSecret:
+		return c.Secret != nil
+	}
+	return false
 }
 
 // SelfManagedCertificates are issued by a certificate authority for the policy alone. Its
@@ -122,10 +163,10 @@ type InjectedCertificates struct {
 	// secretName is a Secret in the operator's namespace with tls.crt and tls.key for
 	// converter pods and, if it is known, the ca.crt that will be injected. Converter pods
 	// mount a copy, which changes after the injected caBundle trusts the new certificate.
-	// +optional
+	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	SecretName string `json:"secretName,omitempty"`
+	SecretName string `json:"secretName"`
 }
 
 // CertificateStatus is the serving certificate of the converter pods.

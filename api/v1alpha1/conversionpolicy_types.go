@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,10 +61,10 @@ type ConversionPolicyList struct {
 // ConversionPolicySpec is the desired conversion and migration of one
 // CustomResourceDefinition.
 // +kubebuilder:validation:XValidation:rule="!has(self.storageVersion) || !has(self.retirement) || self.retirement.all(r, r.version != self.storageVersion || r.action == 'Keep')",message="retirement must not name storageVersion: objects are to be written in it; set its action to Keep to take a retirement back"
-// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected) || has(self.certificates.injected.secretName) || !has(self.converter.declarative)",message="certificates.injected.secretName must name the Secret with the certificate that converter pods are to serve"
-// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.workload)",message="converterFleetName must be empty if workload is set: either a fleet serves the rules, or pods of this policy alone"
-// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || has(self.converter.declarative)",message="converterFleetName must be empty unless the converter is declarative: fleets serve compiled rules only"
-// +kubebuilder:validation:XValidation:rule="!has(self.converterFleetName) || !has(self.certificates)",message="converterFleetName must be empty if certificates is set: a fleet has certificates of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || self.certificates.type != 'Injected' || has(self.certificates.injected) || self.converter.type in ['Service', 'URL', 'None']",message="certificates.injected must name the Secret with the certificate that converter pods are to serve"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload) || self.converter.type in ['Declarative', 'Image']",message="workload must be empty unless converter.type is Declarative or Image: the operator runs no pods for other converters"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload) || self.workload.type != 'Fleet' || self.converter.type != 'Image'",message="workload.type must be Dedicated if converter.type is Image: fleets serve compiled rules only"
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || self.converter.type != 'Declarative' || has(self.workload) && self.workload.type == 'Dedicated'",message="certificates must be empty unless workload.type is Dedicated: a fleet has certificates of its own, in spec.certificates of the ConverterFleet"
 type ConversionPolicySpec struct {
 	// paused lets changes of this policy wait, as that of a Deployment does. What is there is
 	// maintained: converter pods continue to run, and their certificates are renewed. Migrations
@@ -74,19 +76,11 @@ type ConversionPolicySpec struct {
 	// +required
 	Converter Converter `json:"converter"`
 
-	// workload asks for converter pods of this policy alone, and configures them; {} is
-	// enough. Without it, pods of a fleet serve the rules of a declarative converter, which
-	// many policies share. The policy has pods of its own, too, if its converter is an image,
-	// or if certificates is set. You can add or remove these fields at any time: conversions
-	// continue.
+	// workload tells in which pods the converter runs. By default, rules run in the pods of
+	// the fleet named default, which many policies share, and an image in pods of this policy
+	// alone.
 	// +optional
 	Workload *Workload `json:"workload,omitempty"`
-
-	// converterFleetName is the name of the ConverterFleet that serves the rules of a
-	// declarative converter without workload and certificates; by default the fleet named default, which the
-	// operator creates.
-	// +optional
-	ConverterFleetName FleetName `json:"converterFleetName,omitempty"`
 
 	// certificates tells where the converter's certificates come from. Without it, they are
 	// those of the fleet, or self-managed.
@@ -147,12 +141,29 @@ type ConversionPolicySpec struct {
 }
 
 // Unsupported says why this version of the operator cannot follow a policy: a later version wrote
-// it, and the API server has removed what this version does not know. It is empty if it can.
+// it, and has types that this version does not know, or members that the API server has removed. It
+// is empty if it can.
 func (s *ConversionPolicySpec) Unsupported() string {
-	if s.Converter.Kind() == "unknown" {
-		return "spec.converter is empty: this version of the operator does not know the kind of converter that the policy has; install a later version, or choose another converter"
+	unknown := func(field, value string) string {
+		return fmt.Sprintf("spec.%s.type: this version of the operator does not know %q, or not the settings that it has: install the version that wrote them, or choose another type", field, value)
+	}
+	switch {
+	case !s.Converter.known():
+		return unknown("converter", string(s.Converter.Type))
+	case !s.Certificates.known():
+		return unknown("certificates", string(s.Certificates.Type))
+	case s.Workload != nil && s.Workload.Type != WorkloadFleet && s.Workload.Type != WorkloadDedicated:
+		return unknown("workload", string(s.Workload.Type))
 	}
 	return ""
+}
+
+// Pods configures the pods of this policy alone.
+func (s *ConversionPolicySpec) Pods() ConverterPods {
+	if s.Workload == nil || s.Workload.Dedicated == nil {
+		return ConverterPods{}
+	}
+	return *s.Workload.Dedicated
 }
 
 // DeletionPolicy tells what happens to the converter when a policy is deleted.

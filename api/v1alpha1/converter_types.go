@@ -9,35 +9,63 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Converter tells what converts objects. Exactly one member is set. A kind of converter that an
-// earlier CustomResourceDefinition does not have is removed by it, and the operator changes nothing
-// then.
-// +kubebuilder:validation:XValidation:rule="!has(self.conversionReviewVersions) || has(self.image) || has(self.service) || has(self.url)",message="conversionReviewVersions must be empty unless image, service or url is set"
-// +kubebuilder:validation:XValidation:rule="[has(self.declarative), has(self.image), has(self.service), has(self.url), has(self.none)].exists_one(set, set)",message="set exactly one kind of converter: declarative, image, service, url or none"
+// ConverterType is what converts objects.
+// +kubebuilder:validation:Enum=Declarative;Image;Service;URL;None
+type ConverterType string
+
+const (
+	// ConverterDeclarative converts by bidirectional rules in the policy.
+	ConverterDeclarative ConverterType = "Declarative"
+	// ConverterImage deploys a conversion webhook of the user.
+	ConverterImage ConverterType = "Image"
+	// ConverterService calls a conversion webhook that already runs in the cluster.
+	ConverterService ConverterType = "Service"
+	// ConverterURL calls a conversion webhook outside the cluster.
+	ConverterURL ConverterType = "URL"
+	// ConverterNone converts nothing.
+	ConverterNone ConverterType = "None"
+)
+
+// Converter tells what converts objects: type, and the member of that name.
+// +kubebuilder:validation:XValidation:rule="!has(self.conversionReviewVersions) || self.type in ['Image', 'Service', 'URL']",message="conversionReviewVersions must be empty unless type is Image, Service or URL"
+// +kubebuilder:validation:XValidation:rule="has(self.declarative) == (self.type == 'Declarative')",message="declarative must be set if type is Declarative, and only then"
+// +kubebuilder:validation:XValidation:rule="has(self.image) == (self.type == 'Image')",message="image must be set if type is Image, and only then"
+// +kubebuilder:validation:XValidation:rule="has(self.service) == (self.type == 'Service')",message="service must be set if type is Service, and only then"
+// +kubebuilder:validation:XValidation:rule="has(self.url) == (self.type == 'URL')",message="url must be set if type is URL, and only then"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || self.type == 'None'",message="none must be empty unless type is None"
 type Converter struct {
+	// type is Declarative, Image, Service, URL or None.
+	// +required
+	// +unionDiscriminator
+	Type ConverterType `json:"type"`
+
 	// declarative converts by bidirectional rules in this policy.
 	// +optional
+	// +unionMember
 	Declarative *DeclarativeConverter `json:"declarative,omitempty"`
 
 	// image deploys your own conversion webhook, for example one that is built with
 	// controller-runtime. The operator provides certificates, gates and probes.
 	// +optional
+	// +unionMember
 	Image *ImageConverter `json:"image,omitempty"`
 
 	// service is a conversion webhook that already runs in the cluster. The operator
 	// deploys nothing; it verifies each endpoint before it changes the
 	// CustomResourceDefinition.
 	// +optional
+	// +unionMember
 	Service *ServiceConverter `json:"service,omitempty"`
 
-	// url is the URL of a conversion webhook outside the cluster, as API servers and the
-	// operator reach it: https://host[:port]/path.
+	// url is a conversion webhook outside the cluster.
 	// +optional
-	URL WebhookURL `json:"url,omitempty"`
+	// +unionMember
+	URL *URLConverter `json:"url,omitempty"`
 
-	// none converts nothing: only apiVersion of an object changes. Use it for versions
-	// whose schemas have the same fields.
+	// none configures the type None, which converts nothing: only apiVersion of an object
+	// changes. Use it for versions whose schemas have the same fields.
 	// +optional
+	// +unionMember
 	None *NoneConverter `json:"none,omitempty"`
 
 	// conversionReviewVersions are the versions of ConversionReview that an image, a service
@@ -49,22 +77,30 @@ type Converter struct {
 	ConversionReviewVersions []ReviewVersion `json:"conversionReviewVersions,omitempty"`
 }
 
-// Kind is the name of the member that is set: declarative, image, service, url or none. It is
-// unknown if this version of the operator does not know the kind.
-func (c *Converter) Kind() string {
-	switch {
-	case c.Declarative != nil:
-		return "declarative"
-	case c.Image != nil:
-		return "image"
-	case c.Service != nil:
-		return "service"
-	case c.URL != "":
-		return "url"
-	case c.None != nil:
-		return "none"
+// known reports that this version of the operator knows the type, and that the member that the
+// type needs is there.
+func (c *Converter) known() bool {
+	switch c.Type {
+	case ConverterDeclarative:
+		return c.Declarative != nil
+	case ConverterImage:
+		return c.Image != nil
+	case ConverterService:
+		return c.Service != nil
+	case ConverterURL:
+		return c.URL != nil
+	case ConverterNone:
+		return true
 	}
-	return "unknown"
+	return false
+}
+
+// AcceptedLosses are the fields that the type None may lose.
+func (c *Converter) AcceptedLosses() []string {
+	if c.None == nil {
+		return nil
+	}
+	return c.None.AcceptedLosses
 }
 
 // WithDefaults returns a copy in which absent fields of the converter have their default, which the
@@ -78,7 +114,7 @@ func (c *Converter) WithDefaults() *Converter {
 	if service := c.Service; service != nil {
 		service.Port, service.Path = cmp.Or(service.Port, 443), cmp.Or(service.Path, defaultPath)
 	}
-	if len(c.ConversionReviewVersions) == 0 && (c.Image != nil || c.Service != nil || c.URL != "") {
+	if len(c.ConversionReviewVersions) == 0 && (c.Image != nil || c.Service != nil || c.URL != nil) {
 		c.ConversionReviewVersions = []ReviewVersion{"v1"}
 	}
 	return c
@@ -184,8 +220,16 @@ type ServiceConverter struct {
 	Path URLPath `json:"path,omitempty"`
 }
 
+// URLConverter is a conversion webhook outside the cluster.
+type URLConverter struct {
+	// url is where API servers and the operator reach it: https://host[:port]/path.
+	// +required
+	URL WebhookURL `json:"url"`
+}
+
 // WebhookURL is the URL of a conversion webhook.
 //
+// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=2048
 // +kubebuilder:validation:Pattern=`^https://[^/?#@\s]+(/[^?#\s]*)?$`
 type WebhookURL string

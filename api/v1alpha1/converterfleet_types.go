@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ConverterFleet is a set of converter pods that serve the rules of many ConversionPolicies.
-// Policies without pods of their own use the fleet that spec.converterFleetName names, or the
+// Policies without dedicated pods use the fleet that spec.workload.fleet names, or the
 // fleet named default. The operator creates that one for the first policy that needs it.
 //
 // +kubebuilder:object:root=true
@@ -46,6 +46,7 @@ type ConverterFleetList struct {
 
 // FleetName is the name of a ConverterFleet.
 //
+// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=40
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 type FleetName string
@@ -56,7 +57,7 @@ const DefaultFleet FleetName = "default"
 // ConverterFleetSpec configures the converter pods of a fleet.
 // +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || !has(self.replicas) || self.maxReplicas >= self.replicas",message="maxReplicas must not be smaller than replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.workload) || !has(self.workload.replicas)",message="workload.replicas must be empty: set replicas of the fleet"
-// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || !has(self.certificates.injected)",message="certificates.injected is not possible in a fleet: the operator writes caBundle of every CustomResourceDefinition that the fleet serves"
+// +kubebuilder:validation:XValidation:rule="!has(self.certificates) || self.certificates.type != 'Injected'",message="certificates.type Injected is not possible in a fleet: the operator writes caBundle of every CustomResourceDefinition that the fleet serves"
 type ConverterFleetSpec struct {
 	// replicas is the number of converter pods.
 	// +optional
@@ -74,7 +75,7 @@ type ConverterFleetSpec struct {
 
 	// workload configures the converter pods.
 	// +optional
-	Workload *Workload `json:"workload,omitempty"`
+	Workload *ConverterPods `json:"workload,omitempty"`
 
 	// certificates tells where the serving certificate comes from; by default the operator
 	// issues it.

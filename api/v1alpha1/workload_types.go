@@ -38,10 +38,51 @@ type Placement struct {
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 }
 
-// Workload configures the converter pods and the objects that the operator deploys for
+// WorkloadType is where the converter runs.
+// +kubebuilder:validation:Enum=Fleet;Dedicated
+type WorkloadType string
+
+const (
+	// WorkloadFleet are the pods of a ConverterFleet, which many policies share.
+	WorkloadFleet WorkloadType = "Fleet"
+	// WorkloadDedicated are pods of the policy alone.
+	WorkloadDedicated WorkloadType = "Dedicated"
+)
+
+// Workload tells in which pods the converter runs: type, and the member of that name.
+// +kubebuilder:validation:XValidation:rule="!has(self.fleet) || self.type == 'Fleet'",message="fleet must be empty unless type is Fleet"
+// +kubebuilder:validation:XValidation:rule="!has(self.dedicated) || self.type == 'Dedicated'",message="dedicated must be empty unless type is Dedicated"
+type Workload struct {
+	// type is Fleet or Dedicated. In a Fleet, pods serve the rules of many policies. Dedicated
+	// pods serve this policy alone; an image always runs in such pods. You can change it at
+	// any time: conversions continue.
+	// +required
+	// +unionDiscriminator
+	Type WorkloadType `json:"type"`
+
+	// fleet names the fleet; by default it is the one named default, which the operator
+	// creates.
+	// +optional
+	// +unionMember
+	Fleet *FleetWorkload `json:"fleet,omitempty"`
+
+	// dedicated configures the pods of this policy.
+	// +optional
+	// +unionMember
+	Dedicated *ConverterPods `json:"dedicated,omitempty"`
+}
+
+// FleetWorkload names a ConverterFleet.
+type FleetWorkload struct {
+	// name is the name of the ConverterFleet.
+	// +required
+	Name FleetName `json:"name"`
+}
+
+// ConverterPods configures converter pods and the objects that the operator deploys for
 // them.
 // +kubebuilder:validation:XValidation:rule="!has(self.port) || self.port != 8080",message="port 8080 is where converter pods answer Prometheus: choose another port"
-type Workload struct {
+type ConverterPods struct {
 	// replicas is the number of converter pods; 2 by default. The pods of a fleet have the
 	// replicas of the fleet.
 	// +optional

@@ -74,10 +74,10 @@ func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding 
 
 // acceptedLosses are the fields that the ConversionPolicy gives up by name.
 func (o *Observed) acceptedLosses() []string {
-	if o.Policy == nil || o.Policy.Spec.Converter.None == nil {
+	if o.Policy == nil {
 		return nil
 	}
-	return o.Policy.Spec.Converter.None.AcceptedLosses
+	return o.Policy.Spec.Converter.AcceptedLosses()
 }
 
 // differsFrom reports fields with another type: clients receive unexpected values, and the

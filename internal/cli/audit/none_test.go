@@ -39,7 +39,7 @@ func TestNone(t *testing.T) {
 			"Warning Certain NonStructuralSchema -: NonStructuralSchema is True: no type"}},
 		"accepted by a policy": {crd: "versions: {v1 served storage: {a: string}, v2 served: {a: string, b: string, bc: string}}", observe: func(o *Observed) {
 			o.Policy = &v1alpha1.ConversionPolicy{}
-			o.Policy.Spec.Converter.None = &v1alpha1.NoneConverter{AcceptedLosses: []string{".b"}}
+			o.Policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterNone, None: &v1alpha1.NoneConverter{AcceptedLosses: []string{".b"}}}
 			o.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
 		}, want: []string{
 			"Error Certain NoneLosesFields v2: there is no conversion, and the storage version v1 lacks 1 field of v2: the API server silently drops values written to them: .bc"}},

@@ -406,7 +406,7 @@ func (e *migrateEnv) testRefused(t *testing.T) {
 	expect.NoError(t, e.Client.Delete(t.Context(), migration))
 
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
+	policy.Spec.Converter.Type = v1alpha1.ConverterNone
 	expect.NoError(t, e.Client.Create(t.Context(), policy))
 	e.fails(t, 2, "run conversion-operator trigger "+name, name)
 	expect.NoError(t, e.Client.Delete(t.Context(), policy))

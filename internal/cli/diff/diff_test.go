@@ -105,7 +105,7 @@ func TestInvalidBefore(t *testing.T) {
 	}
 	image := side(t, "same", "after")
 	image.Policy = image.Policy.DeepCopy()
-	image.Policy.Spec.Converter = v1alpha1.Converter{Image: &v1alpha1.ImageConverter{}}
+	image.Policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterImage, Image: &v1alpha1.ImageConverter{}}
 	if policy, err := Compare(side(t, "same", "before"), image); err != nil || !policy.Worse || len(policy.Errors) != 1 {
 		t.Errorf("%v: %+v", err, policy)
 	}
@@ -152,7 +152,7 @@ func TestAnotherHub(t *testing.T) {
 	before.Objects = nil
 	after := before
 	after.Policy = before.Policy.DeepCopy()
-	after.Policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v2"}, {Version: "v3"}}}
+	after.Policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v2"}, {Version: "v3"}}}}
 	policy, err := Compare(before, after)
 	expect.NoError(t, err)
 	wantSentences(t, policy,

@@ -51,6 +51,7 @@ type Policy struct {
 	} `json:"metadata"`
 	Spec struct {
 		Converter struct {
+			Type        v1alpha1.ConverterType         `json:"type"`
 			Declarative *v1alpha1.DeclarativeConverter `json:"declarative"`
 		} `json:"converter"`
 	} `json:"spec"`

@@ -107,7 +107,7 @@ func TestKinds(t *testing.T) {
 	for name, test := range kinds(t) {
 		t.Run(name, func(t *testing.T) {
 			s := &sample{crd: widgets(t, test.V1, test.V2), policy: &v1alpha1.ConversionPolicy{}}
-			s.policy.Spec.Converter.Declarative = test.converter()
+			s.policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: test.converter()}
 			convert, want := engine(t, s.crd, test.converter()), flows(test.Rules)
 			probed := make2(t, Input{CRD: s.crd, Convert: convert})
 			expect.Equal(t, "rules by probing", want, flows(rulesIn(probed)))

@@ -45,6 +45,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 		result.Rules = append(result.Rules, made)
 	}
 	result.Policy.APIVersion, result.Policy.Kind, result.Policy.Metadata.Name = v1alpha1.GroupVersion.String(), "ConversionPolicy", d.input.CRD.Name
+	result.Policy.Spec.Converter.Type = v1alpha1.ConverterDeclarative
 	result.Policy.Spec.Converter.Declarative = d.judge.rules(chosen)
 	result.Ambiguous = append(result.Ambiguous, d.refusals(all)...)
 	d.list(result, all, chosen)

@@ -27,6 +27,7 @@ func (d *Draft) WriteText(w io.Writer) error {
 	out.line("  name: %s", flow(d.Policy.Metadata.Name))
 	out.line("spec:")
 	out.line("  converter:")
+	out.line("    type: Declarative")
 	out.line("    declarative:")
 	out.line("      hub: %s", flow(d.Hub))
 	out.line("      spokes:")

@@ -41,7 +41,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
 	v1alpha1.ReasonUnsupportedPolicy:       {{"install the version of the operator that the policy was written for, or remove the fields that need it", editPolicy}},
-	v1alpha1.ReasonInvalidPatch:            {{"fix spec.workload.patches", editPolicy}},
+	v1alpha1.ReasonInvalidPatch:            {{"fix the patches of spec.workload", editPolicy}},
 	v1alpha1.ReasonInvalidServiceAccount:   {{"give the image a ServiceAccount of its own", editPolicy}},
 	v1alpha1.ReasonNoPodsReady:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", describePods}},
 	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", describePods}},

@@ -59,8 +59,8 @@ type Overview struct {
 	Deleting bool `json:"deleting,omitempty"`
 	// Gates in order, and after them conditions that report a failure.
 	Gates []Gate `json:"gates"`
-	// ConverterKind names the kind: declarative, image, service, url or none.
-	ConverterKind string `json:"converterKind"`
+	// ConverterType is the type of the converter.
+	ConverterType v1alpha1.ConverterType `json:"converterType"`
 	// Next are the recommended actions in order.
 	Next []Advice `json:"next"`
 
@@ -117,7 +117,7 @@ func Of(observed Observed) *Overview {
 	status := &policy.Status
 	o := &Overview{
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
-		Message: "the operator has not processed this policy yet", ConverterKind: policy.Spec.Converter.Kind(),
+		Message: "the operator has not processed this policy yet", ConverterType: policy.Spec.Converter.Type,
 		Gates: []Gate{}, Paused: policy.Spec.Paused, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
 		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,

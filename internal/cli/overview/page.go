@@ -91,9 +91,9 @@ func (w *writer) head(o *Overview) {
 	}
 	switch {
 	case o.Converter != nil:
-		w.line("Converter:  %s, ruleset %s", o.ConverterKind, o.Converter.Revision)
+		w.line("Converter:  %s, ruleset %s", o.ConverterType, o.Converter.Revision)
 	default:
-		w.line("Converter:  %s", o.ConverterKind)
+		w.line("Converter:  %s", o.ConverterType)
 	}
 	if o.Paused {
 		w.line("Paused:     changes wait (spec.paused)")

@@ -50,7 +50,7 @@ func (o *Overview) row(page Page) []string {
 		if o.Certificate != nil {
 			certificate = o.Certificate.NotAfter.UTC().Format(time.DateOnly)
 		}
-		row = append(row, o.ConverterKind, strategy, pods, certificate, rate, o.failing(), terminal.OneLine(o.Message))
+		row = append(row, string(o.ConverterType), strategy, pods, certificate, rate, o.failing(), terminal.OneLine(o.Message))
 	}
 	for i := range row {
 		row[i] = terminal.OrDash(row[i])

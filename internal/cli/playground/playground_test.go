@@ -41,6 +41,7 @@ kind: ConversionPolicy
 metadata: {name: crontabs.stable.example.com}
 spec:
   converter:
+    type: Declarative
     declarative:
       hub: v2
       ruleGroups:
@@ -60,7 +61,7 @@ func TestGroups(t *testing.T) {
 	in.Policy = groups
 	checked := Check(t.Context(), in)
 	expect.Equal(t, "problems, and number of rules", "[] 2", fmt.Sprintf("%+v %d", checked.Problems, len(checked.Rules)))
-	want := Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 11}
+	want := Rule{"rule-v1-2", "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move", 12}
 	expect.Equal(t, "the rule", want, checked.Rules[1])
 	isOwner := func(f Field) bool { return f.Path == ".spec.owner" && f.Rule == checked.Rules[1].Path }
 	if spoke := checked.Spokes[0]; !slices.ContainsFunc(spoke.Fields, isOwner) || !strings.Contains(spoke.Drawing, `href="#rule-v1-2"`) {
@@ -71,7 +72,7 @@ func TestGroups(t *testing.T) {
 	}
 	in.Policy = strings.Replace(groups, ".owner", ".owners", 1)
 	checked = Check(t.Context(), in)
-	if len(checked.Problems) != 1 || checked.Problems[0].Line != 11 || !strings.HasSuffix(checked.Problems[0].Message, "(used by spokes[0].rules[1])") {
+	if len(checked.Problems) != 1 || checked.Problems[0].Line != 12 || !strings.HasSuffix(checked.Problems[0].Message, "(used by spokes[0].rules[1])") {
 		t.Errorf("problems %+v", checked.Problems)
 	}
 	// Its paths do not begin at the root.
@@ -159,7 +160,7 @@ func TestSuggestPolicy(t *testing.T) {
 
 // TestAccept inserts a rule into policies that users write in different ways. Each other line stays.
 func TestAccept(t *testing.T) {
-	const start = "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: crontabs.stable.example.com}\nspec:\n  converter:\n    declarative:\n      hub: v2\n      spokes:\n"
+	const start = "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: crontabs.stable.example.com}\nspec:\n  converter:\n    type: Declarative\n    declarative:\n      hub: v2\n      spokes:\n"
 	rule := Suggestion{Spoke: "v1", Rule: "move: {from: .spec.owner, to: .spec.timeZone}"}
 	for name, test := range map[string]struct{ rest, want, fails string }{
 		"as the last rule": {
@@ -210,26 +211,26 @@ func TestAccept(t *testing.T) {
 
 // TestComplete has a policy up to the cursor, which is at |.
 func TestComplete(t *testing.T) {
-	const rules = "spec:\n  converter:\n    declarative:\n      hub: v2\n      spokes:\n      - version: v1\n        rules:\n"
+	const rules = "spec:\n  converter:\n    type: Declarative\n    declarative:\n      hub: v2\n      spokes:\n      - version: v1\n        rules:\n"
 	for policy, want := range map[string]struct {
 		options string
 		typed   string
 	}{
 		"sp|":        {"spec", "sp"},
 		"spec:\n  |": {"converter", ""},
-		"spec:\n  converter:\n    declarative:\n      hub: |":                          {"v2", ""},
-		"spec:\n  converter:\n    declarative:\n      spokes:\n      - version: |":     {"v1", ""},
-		"spec:\n  converter:\n    declarative:\n      spokes:\n      - |":              {"rules", ""},
-		"spec:\n  migration:\n    mode: |":                                             {"Automatic", ""},
-		"spec:\n  migration: {mode: Au|":                                               {"OnTrigger", "Au"},
-		rules + "        - mo|":                                                        {"move", "mo"},
-		rules + "        - |":                                                          {"format", ""},
-		rules + "          - |":                                                        {"format", ""},
-		rules + "        - move:\n            |":                                       {"from", ""},
-		rules + "        - move: {|":                                                   {"to", ""},
-		rules + "        - move: {from: .sp|":                                          {".spec.cronSpec", ".sp"},
-		rules + "        - move: {from: .spec.a, to: |":                                {".spec.timeZone", ""},
-		rules + "        - move:\n            from: .spec.a\n            to: .spec.t|": {".spec.timeZone", ".spec.t"},
+		"spec:\n  converter:\n    type: Declarative\n    declarative:\n      hub: |":                      {"v2", ""},
+		"spec:\n  converter:\n    type: Declarative\n    declarative:\n      spokes:\n      - version: |": {"v1", ""},
+		"spec:\n  converter:\n    type: Declarative\n    declarative:\n      spokes:\n      - |":          {"rules", ""},
+		"spec:\n  migration:\n    mode: |":              {"Automatic", ""},
+		"spec:\n  migration: {mode: Au|":                {"OnTrigger", "Au"},
+		rules + "        - mo|":                         {"move", "mo"},
+		rules + "        - |":                           {"format", ""},
+		rules + "          - |":                         {"format", ""},
+		rules + "        - move:\n            |":        {"from", ""},
+		rules + "        - move: {|":                    {"to", ""},
+		rules + "        - move: {from: .sp|":           {".spec.cronSpec", ".sp"},
+		rules + "        - move: {from: .spec.a, to: |": {".spec.timeZone", ""},
+		rules + "        - move:\n            from: .spec.a\n            to: .spec.t|":                             {".spec.timeZone", ".spec.t"},
 		rules + "        - format:\n            from: .spec.cronSpec\n            to: {min: .spec.min, hour: |":    {".spec.hour", ""},
 		rules + "        - format:\n            to:\n              min: |":                                         {".spec.min", ""},
 		rules + "        - drop: {from: .spec.owner}\n        - cast: {from: .spec.replicas, to: .spec.min, as: |": {"Quantity", ""},
@@ -246,7 +247,7 @@ func TestComplete(t *testing.T) {
 		})
 	}
 	groups := Sample()
-	groups.Policy = "spec:\n  converter:\n    declarative:\n      ruleGroups:\n      - name: server\n        rules:\n        - move: {"
+	groups.Policy = "spec:\n  converter:\n    type: Declarative\n    declarative:\n      ruleGroups:\n      - name: server\n        rules:\n        - move: {"
 	for _, option := range Complete(groups, len(groups.Policy)).Options {
 		expect.Equal(t, option.Label+" of a rule in a group has a description", true, option.Info != "")
 	}

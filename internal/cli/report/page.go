@@ -164,10 +164,10 @@ func converterOf(converter *v1alpha1.Converter) string {
 		return "the image " + converter.Image.Reference
 	case converter.Service != nil:
 		return "the Service " + converter.Service.Namespace + "/" + converter.Service.Name
-	case converter.URL != "":
-		return "the webhook at " + string(converter.URL)
-	case converter.None != nil && len(converter.None.AcceptedLosses) > 0:
-		return "none: the API server changes only apiVersion, and drops " + strings.Join(slices.Sorted(slices.Values(converter.None.AcceptedLosses)), ", ")
+	case converter.URL != nil:
+		return "the webhook at " + string(converter.URL.URL)
+	case len(converter.AcceptedLosses()) > 0:
+		return "none: the API server changes only apiVersion, and drops " + strings.Join(slices.Sorted(slices.Values(converter.AcceptedLosses())), ", ")
 	}
 	return "none: the API server changes only apiVersion"
 }

@@ -253,13 +253,13 @@ func TestEveryKindOfRule(t *testing.T) {
 // TestRulesOfGroups: a rule of a group is in the report for each use, with the paths there.
 func TestRulesOfGroups(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
-	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{
 		RuleGroups: []v1alpha1.RuleGroup{{Name: "a", Rules: []v1alpha1.Rule{{Move: &v1alpha1.MoveRule{From: ".b", To: ".c"}}}}},
 		Spokes: []v1alpha1.Spoke{{Version: "v1", Rules: []v1alpha1.Rule{
 			{Drop: &v1alpha1.DropRule{From: ".z"}},
 			{Use: &v1alpha1.UseRule{Group: "a", From: ".x", To: ".x"}}, {Use: &v1alpha1.UseRule{Group: "a", From: ".y[*]", To: ".y[*]"}},
 		}}},
-	}
+	}}
 	want := []rule{
 		{kinds["drop"], "v1", 1, "spec.converter.declarative.spokes[0].rules[0]", "drop:\n  from: .z\n"},
 		{kinds["move"], "v1", 2, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move:\n  from: .x.b\n  to: .x.c\n"},

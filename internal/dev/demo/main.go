@@ -19,7 +19,7 @@ import (
 )
 
 // count is the number of generated objects per story.
-const count = 1000
+const count = 300
 
 // propagation is enough for the demo's only API server.
 const propagation = 2 * time.Second

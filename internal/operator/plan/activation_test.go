@@ -119,13 +119,13 @@ func (w *world) applyCRDOf(group string) {
 }
 
 var (
-	byCertManager = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+	byCertManager = v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "ca", Kind: "Issuer", Group: "cert-manager.io"}}}
-	byExternalIssuer = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+	byExternalIssuer = v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "ca", Kind: "PCAIssuer", Group: "issuers.example.org"}}}
-	bySecret   = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "tls"}}
-	byInjector = v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "tls"}}
-	byOperator = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
+	bySecret   = v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "tls"}}
+	byInjector = v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "tls"}}
+	byOperator = v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged}
 )
 
 // deadlocks: a policy whose converter would need what it converts is not activated.
@@ -142,19 +142,19 @@ func deadlocks() changes {
 		"of another kind":          {"example.com", v1alpha1.ConversionPolicySpec{Certificates: byCertManager}},
 		"by a Secret":              {"cert-manager.io", v1alpha1.ConversionPolicySpec{Certificates: bySecret}},
 		"by the operator":          {"cert-manager.io", v1alpha1.ConversionPolicySpec{Certificates: byOperator}},
-		"by default":               {"cert-manager.io", v1alpha1.ConversionPolicySpec{Workload: &v1alpha1.Workload{}}},
-		"no converter, no renewal": {"cert-manager.io", v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}, Certificates: byCertManager}},
+		"by default":               {"cert-manager.io", v1alpha1.ConversionPolicySpec{}},
+		"no converter, no renewal": {"cert-manager.io", v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterNone}, Certificates: byCertManager}},
 		"of a converter elsewhere": {"cert-manager.io", v1alpha1.ConversionPolicySpec{Certificates: byCertManager, Converter: v1alpha1.Converter{
-			URL: "https://converter.example.com/convert"}}},
+			Type: v1alpha1.ConverterURL, URL: &v1alpha1.URLConverter{URL: "https://converter.example.com/convert"}}}},
 	} {
 		all[name] = func(w *world) {
 			spec := &w.observed.Policy.Spec
-			spec.Workload, spec.Certificates = c.spec.Workload, c.spec.Certificates
-			if c.spec.Converter.Kind() != "unknown" {
+			spec.Certificates = c.spec.Certificates
+			if c.spec.Converter.Type != "" {
 				spec.Converter = c.spec.Converter
 			}
 			w.applyCRDOf(c.group)
-			if spec.Converter.None != nil {
+			if spec.Converter.Type == v1alpha1.ConverterNone {
 				w.applyCRD(strings.Replace(equalVersions, "group: example.com", "group: "+c.group, 1))
 			}
 			w.converge()
@@ -196,13 +196,13 @@ func TestDeadlocksInFleets(t *testing.T) {
 	w.fleets["green"].spec.Certificates = &byCertManager
 	w.converge()
 	w.expectDeadlock("")
-	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set spec.certificates.selfManaged of ConverterFleet green")
+	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set the type of spec.certificates of ConverterFleet green")
 	w.moveTo("blue")
 	w.settleAPIServers()
 	if named := w.named(); !strings.HasSuffix(named, ".blue") {
 		t.Errorf("the CustomResourceDefinition names %s", named)
 	}
-	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set spec.certificates.selfManaged of ConverterFleet blue")
+	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set the type of spec.certificates of ConverterFleet blue")
 }
 
 // expectDependency looks at the condition BootstrapDependency; there is none without a reason.
@@ -219,8 +219,8 @@ func (w *world) expectDependency(reason, says string) {
 
 // dependencies: active policies warn of converters that may need what they convert.
 func dependencies() changes {
-	hostNetwork := func(tolerations ...corev1.Toleration) v1alpha1.Workload {
-		return v1alpha1.Workload{HostNetwork: true, Placement: v1alpha1.Placement{Tolerations: tolerations}}
+	hostNetwork := func(tolerations ...corev1.Toleration) v1alpha1.ConverterPods {
+		return v1alpha1.ConverterPods{HostNetwork: true, Placement: v1alpha1.Placement{Tolerations: tolerations}}
 	}
 	notReady := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}
 	notReadyForLong := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}
@@ -234,7 +234,7 @@ func dependencies() changes {
 	}}
 	for name, c := range map[string]struct {
 		group        string
-		workload     v1alpha1.Workload
+		workload     v1alpha1.ConverterPods
 		certificates v1alpha1.Certificates
 	}{
 		"another kind":                     {group: "example.com"},
@@ -245,7 +245,7 @@ func dependencies() changes {
 		"network of nodes, for long":       {group: "kubeovn.io", workload: hostNetwork(notReadyForLong)},
 		"network of nodes without network": {group: "kubeovn.io", workload: hostNetwork(notReady)},
 		"network of any nodes":             {group: "kubeovn.io", workload: hostNetwork(everything)},
-		"any nodes":                        {group: "kubeovn.io", workload: v1alpha1.Workload{Placement: v1alpha1.Placement{Tolerations: []corev1.Toleration{everything}}}},
+		"any nodes":                        {group: "kubeovn.io", workload: v1alpha1.ConverterPods{Placement: v1alpha1.Placement{Tolerations: []corev1.Toleration{everything}}}},
 		"network and Services":             {group: "cilium.io"},
 		"only Services":                    {group: "cilium.io", workload: hostNetwork(notReady)},
 		"admission":                        {group: "kyverno.io"},
@@ -256,7 +256,7 @@ func dependencies() changes {
 		"certificates of an issuer":        {group: "issuers.example.org", certificates: byExternalIssuer},
 	} {
 		all[name] = func(w *world) {
-			w.observed.Policy.Spec.Workload, w.observed.Policy.Spec.Certificates = &c.workload, c.certificates
+			w.observed.Policy.Spec.Workload.Dedicated, w.observed.Policy.Spec.Certificates = &c.workload, c.certificates
 			w.observed.CRD.Spec.Group = c.group
 			w.converge()
 			w.log.Reset()

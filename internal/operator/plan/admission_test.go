@@ -62,7 +62,7 @@ func sizeAdmission(w *world) {
 	w.say("API servers have had their time.")
 	w.settleAPIServers()
 	w.say("Another authority is asked for: it is trusted here and there.")
-	w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "the key was seen"}
+	w.observed.Policy.Spec.Certificates = selfManaged("the key was seen")
 	w.converge()
 	w.settleAPIServers()
 	w.settleAPIServers()
@@ -195,7 +195,7 @@ func TestAdmissionTrustsWhatPodsServe(t *testing.T) {
 			trusted := func() []byte { return w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle }
 			before := trusted()
 			shut(w)
-			w.observed.Policy.Spec.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{RotationTrigger: "now"}
+			w.observed.Policy.Spec.Certificates = selfManaged("now")
 			for range 30 {
 				w.observed.Now = w.observed.Now.Add(10 * time.Second)
 				w.carryOut(w.plan())

@@ -50,7 +50,7 @@ func damagedCertificates() changes {
 	} {
 		all[name] = func(w *world) {
 			damage(w, w.observed.Source.Data)
-			w.activeBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
+			w.activeBy(v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
 			w.log.Reset()
 		}
 	}
@@ -70,7 +70,7 @@ func (w *world) issue(data map[string][]byte, name string, at time.Time) {
 // injectedBundles: caBundle is another client's. It is never overwritten, and what pods serve is judged by it.
 func injectedBundles() changes {
 	activate := func(w *world) {
-		w.activeBy(v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}})
+		w.activeBy(v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}})
 		w.log.Reset()
 		if conversion := w.observed.CRD.Spec.Conversion; conversion == nil || len(conversion.Webhook.ClientConfig.CABundle) == 0 {
 			w.t.Fatal("it is active without anything to trust, or not at all")
@@ -110,8 +110,8 @@ func TestRequest(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, urlYAML)
-			w.observed.Policy.Spec.Converter.URL = v1alpha1.WebhookURL(c.url)
-			w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+			w.observed.Policy.Spec.Converter.URL.URL = v1alpha1.WebhookURL(c.url)
+			w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 				IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
 			w.applyCRD(bothStoredNew)
 			for _, s := range w.plan().Steps {
@@ -152,8 +152,8 @@ func (w *world) deleteSecret(name string) {
 // TestUnusedSecrets: what a policy uses is never among them.
 func TestUnusedSecrets(t *testing.T) {
 	const authority, issued, external, mounted = "-ca", "-issued", "-external-tls", "-tls"
-	selfManaged := v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
-	certManager := v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{}}
+	selfManaged := v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged}
+	certManager := v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{}}
 	cases := map[string]struct {
 		policy       string
 		certificates v1alpha1.Certificates
@@ -164,9 +164,9 @@ func TestUnusedSecrets(t *testing.T) {
 		"a Service":                      {serviceYAML, selfManaged, []string{issued, mounted}},
 		"a URL":                          {urlYAML, certManager, []string{authority, mounted}},
 		"cert-manager":                   {policyYAML, certManager, []string{authority, external}},
-		"a Secret":                       {policyYAML, v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, []string{authority, external, issued}},
-		"what cert-manager issued":       {policyYAML, v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: names.IssuedSecret(crontabs)}}, []string{authority, external}},
-		"an injector and cert-manager's": {imageYAML, v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: names.IssuedSecret(crontabs)}}, []string{authority, external}},
+		"a Secret":                       {policyYAML, v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, []string{authority, external, issued}},
+		"what cert-manager issued":       {policyYAML, v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: names.IssuedSecret(crontabs)}}, []string{authority, external}},
+		"an injector and cert-manager's": {imageYAML, v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: names.IssuedSecret(crontabs)}}, []string{authority, external}},
 		"nothing is converted":           {noneYAML, v1alpha1.Certificates{}, []string{authority, external, issued, mounted}},
 	}
 	for name, c := range cases {
@@ -184,7 +184,7 @@ func TestUnusedSecrets(t *testing.T) {
 
 // TestLeftovers: they go when a change is through, and not before.
 func TestLeftovers(t *testing.T) {
-	theirs := v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
+	theirs := v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
 	cases := map[string]struct {
 		policy string
 		change func(*world)
@@ -241,25 +241,30 @@ func (w *world) activeBy(certs v1alpha1.Certificates) {
 	w.activate(bothStoredNew)
 }
 
+// selfManaged are certificates that the operator issues, by another authority for each trigger.
+func selfManaged(trigger string) v1alpha1.Certificates {
+	return v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged, SelfManaged: &v1alpha1.SelfManagedCertificates{RotationTrigger: trigger}}
+}
+
 func rotation(w *world) {
 	w.say("Everything is active.")
-	w.activeBy(v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}})
+	w.activeBy(selfManaged(""))
 	w.later(time.Hour)
 	w.say("The serving certificate is due: no one notices.")
 	w.later(certificates.DefaultDuration * 3 / 4)
 	w.say("Another authority is asked for: it is trusted, and not used yet.")
-	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "the key was seen"
+	w.observed.Policy.Spec.Certificates = selfManaged("the key was seen")
 	w.converge()
 	w.say("API servers have had their time, and pods prove that they serve by it.")
 	w.settleAPIServers()
 	w.say("The conversion is dropped in the middle of another rotation.")
-	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "and again"
+	w.observed.Policy.Spec.Certificates = selfManaged("and again")
 	w.converge()
 	w.loseConversion("kubectl-replace")
 	w.settleAPIServers()
 	w.say("It is asked for while the policy is paused.")
 	w.observed.Policy.Spec.Paused = true
-	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "again"
+	w.observed.Policy.Spec.Certificates = selfManaged("again")
 	w.converge()
 	w.say("It is resumed.")
 	w.pause(false)
@@ -268,10 +273,10 @@ func rotation(w *world) {
 
 func rotationDuringMigration(w *world) {
 	w.say("A migration runs, and another authority is asked for: it waits.")
-	w.activeBy(v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}})
+	w.activeBy(selfManaged(""))
 	w.trigger("now")
 	w.record(contract.Record{State: contract.StateRunning, Counters: contract.Counters{Total: 1000, Rewritten: 10}})
-	w.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+	w.observed.Policy.Spec.Certificates = selfManaged("now")
 	w.converge()
 	w.say("The migration is done.")
 	w.completes(1000)
@@ -299,7 +304,7 @@ func authorityLost(w *world) {
 
 func certificatesOfOthers(w *world) {
 	w.say("The Secret does not exist yet.")
-	w.activeBy(v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
+	w.activeBy(v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}})
 	w.say("It lacks the certificate of its authority.")
 	w.observed.Source = w.theirs("theirs")
 	delete(w.observed.Source.Data, observed.CAKey)
@@ -317,7 +322,7 @@ func certificatesOfOthers(w *world) {
 	w.observed.Source.Data[corev1.TLSPrivateKeyKey] = w.theirs("other").Data[corev1.TLSPrivateKeyKey]
 	w.converge()
 	w.say("The policy turns to an authority of its own.")
-	w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}
+	w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged}
 	w.converge()
 	w.settleAPIServers()
 }
@@ -325,7 +330,7 @@ func certificatesOfOthers(w *world) {
 func certificatesByCertManager(w *world) {
 	w.say("cert-manager is not installed.")
 	w.observed.Request.NotInstalled = true
-	w.activeBy(v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+	w.activeBy(v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "company", Kind: "ClusterIssuer", Group: "cert-manager.io"}}})
 	w.say("It is installed, and asked.")
 	w.observed.Request = observed.Request{Message: "Referenced \"ClusterIssuer\" not found"}
@@ -344,7 +349,7 @@ func certificatesByCertManager(w *world) {
 func certificatesInjected(w *world) {
 	w.say("Another client is to write caBundle, and says what it will be.")
 	w.observed.Source = w.theirs("theirs")
-	w.activeBy(v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}})
+	w.activeBy(v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}})
 	w.say("The injector writes the same.")
 	w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "conversion-system/theirs"}
 	w.later(time.Hour)

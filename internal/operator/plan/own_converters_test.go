@@ -57,9 +57,11 @@ func TestImageIdentity(t *testing.T) {
 		"port":    func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Port = 8443 },
 		"mount":   func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.CertificateMountPath = "/other" },
 		"account": func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.ServiceAccountName = "other" },
-		"node":    func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload.NodeSelector = map[string]string{"a": "b"} },
+		"node": func(spec *v1alpha1.ConversionPolicySpec) {
+			spec.Workload.Dedicated.NodeSelector = map[string]string{"a": "b"}
+		},
 		"patch": func(spec *v1alpha1.ConversionPolicySpec) {
-			spec.Workload.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Deployment"},
+			spec.Workload.Dedicated.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Deployment"},
 				Patch: `[{"op": "add", "path": "/spec/template/spec/runtimeClassName", "value": "gvisor"}]`}}
 		},
 	}
@@ -67,10 +69,10 @@ func TestImageIdentity(t *testing.T) {
 		expect.Equal(t, "another "+name+" makes no other converter", false, identity(change) == plain)
 	}
 	same := map[string]func(*v1alpha1.ConversionPolicySpec){
-		"replicas": func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload.Replicas = new(int32(5)) },
+		"replicas": func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload.Dedicated.Replicas = new(int32(5)) },
 		"path":     func(spec *v1alpha1.ConversionPolicySpec) { spec.Converter.Image.Path = "/other" },
 		"patch of the Service": func(spec *v1alpha1.ConversionPolicySpec) {
-			spec.Workload.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Service"}, Patch: `[{"op": "add", "path": "/spec/type", "value": "NodePort"}]`}}
+			spec.Workload.Dedicated.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "Service"}, Patch: `[{"op": "add", "path": "/spec/type", "value": "NodePort"}]`}}
 		},
 	}
 	for name, change := range same {
@@ -157,19 +159,19 @@ const (
 	imageYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {image: {reference: "example.com/crontab:1", port: 9443, path: /convert, certificateMountPath: /certs}, conversionReviewVersions: [v1]}
+  converter: {type: Image, image: {reference: "example.com/crontab:1", port: 9443, path: /convert, certificateMountPath: /certs}, conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	serviceYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {service: {namespace: crontab-system, name: webhook, port: 443, path: /convert}, conversionReviewVersions: [v1]}
+  converter: {type: Service, service: {namespace: crontab-system, name: webhook, port: 443, path: /convert}, conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	urlYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {url: "https://converter.example.org/crontabs", conversionReviewVersions: [v1]}
+  converter: {type: URL, url: {url: "https://converter.example.org/crontabs"}, conversionReviewVersions: [v1]}
   migration: {mode: OnTrigger}
 `
 	equalVersions = kind + "  - {name: v1beta1, served: true, storage: false, " + equalSchema + "  - {name: v1, served: true, storage: true, " + equalSchema
@@ -183,7 +185,7 @@ webhook:
 	noneYAML = `
 metadata: {name: crontabs.example.com}
 spec:
-  converter: {none: {}}
+  converter: {type: None, none: {}}
   migration: {mode: Automatic}
 `
 )
@@ -222,7 +224,7 @@ func imageStory(w *world) {
 	}
 	w.settleAPIServers()
 	w.say("Another number of pods is no other converter.")
-	w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
+	w.observed.Policy.Spec.Workload.Dedicated.Replicas = new(int32(3))
 	w.converge()
 }
 
@@ -240,10 +242,10 @@ func badImages(w *world) {
 	w.misbehave = "the answer has another metadata.name"
 	w.runImage("example.com/crontab:3")
 	w.say("A patch cannot be applied.")
-	w.observed.Policy.Spec.Workload.Patches = []v1alpha1.Patch{{Patch: "what?"}}
+	w.observed.Policy.Spec.Workload.Dedicated.Patches = []v1alpha1.Patch{{Patch: "what?"}}
 	w.converge()
 	w.say("The previous image comes back.")
-	w.observed.Policy.Spec.Workload.Patches = nil
+	w.observed.Policy.Spec.Workload.Dedicated.Patches = nil
 	w.misbehave = ""
 	w.runImage("example.com/crontab:2")
 	w.settleAPIServers()
@@ -321,7 +323,7 @@ func urlStory(w *world) {
 	w.answerAt("converter.example.org:443", "")
 	w.define(bothStoredNew)
 	w.say("It moves.")
-	w.observed.Policy.Spec.Converter.URL = "https://converter.example.org/v2/crontabs"
+	w.observed.Policy.Spec.Converter.URL.URL = "https://converter.example.org/v2/crontabs"
 	w.converge()
 }
 

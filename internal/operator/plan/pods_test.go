@@ -49,13 +49,13 @@ var podChanges = changes{
 	"all pods, of rules":     func(w *world) { w.lie(0); w.lie(1) },
 	"the last that is ready": func(w *world) { w.lie(0); w.observed.Pods[1].Ready = false },
 	"one of two others is not ready": func(w *world) {
-		w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
+		w.observed.Policy.Spec.Workload.Dedicated.Replicas = new(int32(3))
 		w.converge()
 		w.lie(0)
 		w.observed.Pods[2].Ready = false
 	},
 	"one of two others is not asked yet": func(w *world) {
-		w.observed.Policy.Spec.Workload.Replicas = new(int32(3))
+		w.observed.Policy.Spec.Workload.Dedicated.Replicas = new(int32(3))
 		w.converge()
 		w.lie(0)
 		w.observed.Pods[2].Proof = nil
@@ -149,7 +149,7 @@ func inTrouble(t *testing.T) *world {
 	t.Helper()
 	w := active(t)
 	w.lies = true
-	w.observed.Policy.Spec.Workload.HostNetwork = true
+	w.observed.Policy.Spec.Workload.Dedicated.HostNetwork = true
 	w.observed.Pods[1].Ready = false
 	return w
 }
@@ -159,7 +159,7 @@ func podTroubles() changes {
 	const noPorts = "it cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports"
 	all := changes{"pods of another shape are not admitted": func(w *world) {
 		w.observed.Pods[1].Ready = true
-		w.observed.Policy.Spec.Workload.HostNetwork = false
+		w.observed.Policy.Spec.Workload.Dedicated.HostNetwork = false
 		w.observed.PodFailure.Message = "exceeded quota"
 	}}
 	for name, change := range map[string]func(*observed.Cluster){

@@ -162,7 +162,7 @@ func (r *rollout) accepts(bundle []byte, pod string) bool {
 	return err == nil && pki.CheckLeaf(r.leaves[pod], trusted, r.name, r.observed.Now) == nil
 }
 
-var selfManagedCertificates = v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{
+var selfManagedCertificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged, SelfManaged: &v1alpha1.SelfManagedCertificates{
 	CADuration: &metav1.Duration{Duration: 300 * time.Hour}, Duration: &metav1.Duration{Duration: 100 * time.Hour}}}
 
 // TestRotation brings a change to what pods serve in every way that there is one,
@@ -176,7 +176,7 @@ func TestRotation(t *testing.T) {
 		broken bool
 	}{
 		"on demand": {func(r *rollout) {
-			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+			r.observed.Policy.Spec.Certificates = selfManaged("now")
 		}, 2, false},
 		"the authority is due": {func(r *rollout) {
 			r.observed.Now = r.observed.Now.Add(70 * time.Hour)
@@ -226,7 +226,7 @@ func TestRotation(t *testing.T) {
 
 // damageNext damages the authority that is to follow, once it is trusted.
 func damageNext(r *rollout) {
-	r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+	r.observed.Policy.Spec.Certificates = selfManaged("now")
 	for range 5 {
 		r.observed.Now = r.observed.Now.Add(time.Second)
 		r.probe()
@@ -237,12 +237,12 @@ func damageNext(r *rollout) {
 		}
 	}
 	r.observed.Authority.Data[certificates.NextKeyKey] = []byte("x")
-	r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = ""
+	r.observed.Policy.Spec.Certificates = selfManaged("")
 }
 
 // useSecret changes the source.
 func useSecret(r *rollout) {
-	r.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
+	r.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}
 	r.observed.Source = r.theirs("theirs")
 }
 
@@ -275,14 +275,14 @@ func sourcesOfOthers() map[string]another {
 	renewed := func(r *rollout) { r.observed.Source = r.theirs("theirs") }
 	return map[string]another{
 		"selfManaged": {*selfManagedCertificates.DeepCopy(), func(r *rollout) {
-			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+			r.observed.Policy.Spec.Certificates = selfManaged("now")
 		}, 2},
-		"certManager": {v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+		"certManager": {v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 			IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}, renewed, 2},
-		"secret":                       {v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, renewed, 2},
-		"injected":                     {v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}}, injectAnother, 0},
+		"secret":                       {v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, renewed, 2},
+		"injected":                     {v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}}, injectAnother, 0},
 		"from selfManaged to a Secret": {*selfManagedCertificates.DeepCopy(), useSecret, 2},
-		"from a Secret to selfManaged": {v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, func(r *rollout) {
+		"from a Secret to selfManaged": {v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "theirs"}}, func(r *rollout) {
 			r.observed.Policy.Spec.Certificates, r.observed.Source = *selfManagedCertificates.DeepCopy(), nil
 		}, 2},
 	}
@@ -345,7 +345,7 @@ func TestAConverterThatKeepsItsCertificate(t *testing.T) {
 			}
 			r.activate()
 			r.lag = 1000
-			r.observed.Policy.Spec.Certificates.SelfManaged.RotationTrigger = "now"
+			r.observed.Policy.Spec.Certificates = selfManaged("now")
 			r.run(100)
 			expect.Equal(t, "state of the rotation", v1alpha1.RotationVerifying, r.states[len(r.states)-1])
 			expect.Equal(t, "writes of caBundle", 1, r.writes)

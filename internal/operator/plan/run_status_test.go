@@ -201,7 +201,7 @@ func runChanges() changes {
 		"settings: pull secrets of the manager": func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} },
 		"settings: the image":                   func(w *world) { w.observed.Settings.Image = "conversion-operator:next" },
 		"settings: converter pods": func(w *world) {
-			w.observed.Policy.Spec.Workload.PriorityClassName = "another"
+			w.observed.Policy.Spec.Workload.Dedicated.PriorityClassName = "another"
 		},
 		"it is stalled": func(w *world) {
 			stuck := half()

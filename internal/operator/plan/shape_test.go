@@ -79,7 +79,7 @@ affinity:
 		"a converter": {inherits, converterPod},
 		"a converter with settings": {func(w *world) {
 			inherits(w)
-			read(w.t, placement, w.observed.Policy.Spec.Workload)
+			read(w.t, placement, w.observed.Policy.Spec.Workload.Dedicated)
 		}, converterPod},
 		"a migration": {inherits, migrationPod},
 		"a migration with settings": {func(w *world) {
@@ -100,7 +100,7 @@ affinity:
 		cases["tolerations: "+name] = struct {
 			policy func(*world)
 			pod    func(*world) corev1.PodSpec
-		}{func(w *world) { read(w.t, "tolerations: "+tolerations, &w.observed.Policy.Spec.Workload) }, converterPod}
+		}{func(w *world) { read(w.t, "tolerations: "+tolerations, w.observed.Policy.Spec.Workload.Dedicated) }, converterPod}
 	}
 	placed := map[string]corev1.PodSpec{}
 	for name, c := range cases {
@@ -149,9 +149,9 @@ port: 10250
     spec: {template: {spec: {securityContext: {runAsUser: 1234}, containers: [{name: converter, image: another, imagePullPolicy: Always}]}}}
 `
 	rules, image := active(t), activeBy(t, imageYAML)
-	read(t, everything, &rules.observed.Policy.Spec.Workload)
+	read(t, everything, &rules.observed.Policy.Spec.Workload.Dedicated)
 	image.observed.Policy.Spec.Converter.Image.ServiceAccountName = "reader"
-	read(t, patches, &image.observed.Policy.Spec.Workload.Patches)
+	read(t, patches, &image.observed.Policy.Spec.Workload.Dedicated.Patches)
 	image.converge()
 	for name, w := range map[string]*world{"rules": rules, "image": image} {
 		text, err := yaml.Marshal([]any{deploymentOf(t, w), serviceOf(t, w), budgetOf(t, w)})
@@ -164,11 +164,11 @@ port: 10250
 func TestReassert(t *testing.T) {
 	plain, patched := active(t), active(t)
 	for _, w := range []*world{plain, patched} {
-		read(t, "{requests: {cpu: 50m}, limits: {memory: 256Mi}}", &w.observed.Policy.Spec.Workload.Resources)
+		read(t, "{requests: {cpu: 50m}, limits: {memory: 256Mi}}", &w.observed.Policy.Spec.Workload.Dedicated.Resources)
 	}
 	hostile, err := os.ReadFile(filepath.Join("testdata", "shapes", "hostile-patches.yaml"))
 	expect.NoError(t, err)
-	read(t, string(hostile), &patched.observed.Policy.Spec.Workload.Patches)
+	read(t, string(hostile), &patched.observed.Policy.Spec.Workload.Dedicated.Patches)
 
 	want, got := deploymentOf(t, plain), deploymentOf(t, patched)
 	if len(got.Spec.Template.Spec.Containers) != 2 {
@@ -206,7 +206,7 @@ func patchChanges() changes {
 		"no budget":        "{target: {kind: PodDisruptionBudget}, patch: '[{op: remove, path: /spec}]'}",
 		"deleted":          "{target: {kind: Service}, patch: '{apiVersion: v1, kind: Service, metadata: {name: x}, $patch: delete}'}",
 	} {
-		all[name] = func(w *world) { read(w.t, "["+good+", "+patch+"]", &w.observed.Policy.Spec.Workload.Patches) }
+		all[name] = func(w *world) { read(w.t, "["+good+", "+patch+"]", &w.observed.Policy.Spec.Workload.Dedicated.Patches) }
 	}
 	return all
 }

@@ -17,6 +17,7 @@ const policyYAML = `
 metadata: {name: crontabs.example.com}
 spec:
   converter:
+    type: Declarative
     declarative:
       hub: v1
       spokes:

@@ -136,10 +136,10 @@ func TestResourcesAreDocumented(t *testing.T) {
 // defaultResources are those of converter pods whose policy says nothing of them, as its field says.
 func defaultResources(t *testing.T) corev1.ResourceRequirements {
 	t.Helper()
-	defaults := workload.Default(nil).Resources
+	defaults := workload.Default(workload.Workload{}.Spec).Resources
 	says := fmt.Sprintf("requests of %s and %s and a limit of %s", defaults.Requests.Cpu(), defaults.Requests.Memory(), defaults.Limits.Memory())
-	field := installed(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["workload"].Properties["resources"]
-	expect.Contains(t, "the description of workload.resources", strings.Join(strings.Fields(field.Description), " "), says)
+	field := installed(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["workload"].Properties["dedicated"].Properties["resources"]
+	expect.Contains(t, "the description of workload.dedicated.resources", strings.Join(strings.Fields(field.Description), " "), says)
 	return corev1.ResourceRequirements{Requests: defaults.Requests, Limits: defaults.Limits}
 }
 

@@ -82,9 +82,9 @@ func newInFleet(t *testing.T, others ...string) *world {
 // move asks for another place: a fleet, or pods of the policy alone if the name is empty.
 func (w *world) move(fleet string) {
 	spec := &w.observed.Policy.Spec
-	spec.Workload, spec.ConverterFleetName = nil, v1alpha1.FleetName(fleet)
+	spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadFleet, Fleet: &v1alpha1.FleetWorkload{Name: v1alpha1.FleetName(fleet)}}
 	if fleet == "" {
-		spec.Workload = &v1alpha1.Workload{}
+		spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadDedicated, Dedicated: &v1alpha1.ConverterPods{}}
 	}
 	w.observed.Policy.Generation++
 }

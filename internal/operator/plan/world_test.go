@@ -104,7 +104,7 @@ func newWorld(t *testing.T, policy string) *world {
 	w.observed.Policy = &v1alpha1.ConversionPolicy{}
 	read(t, policy, w.observed.Policy)
 	if w.observed.Policy.Spec.Workload == nil {
-		w.observed.Policy.Spec.Workload = &v1alpha1.Workload{} // pods of the policy alone
+		w.observed.Policy.Spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadDedicated, Dedicated: &v1alpha1.ConverterPods{}} // pods of the policy alone
 	}
 	if migration := &w.observed.Policy.Spec.Migration; migration.Mode == "" {
 		migration.Mode = v1alpha1.MigrationAutomatic // stories go on without a trigger

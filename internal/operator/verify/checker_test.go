@@ -102,7 +102,7 @@ func TestReportDoesNotGrow(t *testing.T) {
 }
 
 func TestNoRules(t *testing.T) {
-	c := checkerOf(t, &v1alpha1.ConversionPolicy{Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}}}, &apiextensionsv1.CustomResourceDefinition{})
+	c := checkerOf(t, &v1alpha1.ConversionPolicy{Spec: v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterNone}}}, &apiextensionsv1.CustomResourceDefinition{})
 	want := []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}
 	expect.Equal(t, "errors", want, c.Report("").Errors)
 	expect.Equal(t, "valid", false, c.Valid())

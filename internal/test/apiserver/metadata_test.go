@@ -170,7 +170,7 @@ func (k *kind) rewriter(t *testing.T, rules, to string) *rewrite.Rewriter {
 	crd, err := k.crds.Get(t.Context(), k.crd, metav1.GetOptions{})
 	expect.NoError(t, err)
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: k.crd}}
-	policy.Spec.Converter.Declarative = &v1alpha1.DeclarativeConverter{}
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{}}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(rules), policy.Spec.Converter.Declarative))
 	result, errs := verify.Compile(policy, crd)
 	if len(errs) > 0 {

@@ -130,6 +130,7 @@ metadata:
   name: crontabs.stable.example.com
 spec:
   converter:
+    type: Declarative
     declarative:
       hub: v2
       spokes:

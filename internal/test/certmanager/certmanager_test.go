@@ -31,7 +31,7 @@ const name, fleet = "crontabs.example.com", "shared"
 // there is one of another authority, which API servers trust before pods serve with it.
 func TestCertManagerIssues(t *testing.T) {
 	c := start(t)
-	certificates := &v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
+	certificates := &v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{IssuerRef: v1alpha1.IssuerReference{Name: "company"}}}
 	c.create(&v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: fleet}, Spec: v1alpha1.ConverterFleetSpec{Certificates: certificates}})
 	c.createFrom("../../../config/samples/crontab-hostport/4-crd-storage-v1.yaml", &apiextensionsv1.CustomResourceDefinition{})
 	c.createFrom("testdata/policy.yaml", &v1alpha1.ConversionPolicy{})

@@ -230,7 +230,7 @@ var users = `
 apiVersion: conversion-operator.io/v1alpha1
 kind: ConversionPolicy
 metadata: {name: crontabs.example.com}
-spec: {converter: {none: {}}}
+spec: {converter: {type: None}}
 ---
 apiVersion: conversion-operator.io/v1alpha1
 kind: ConverterFleet

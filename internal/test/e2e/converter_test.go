@@ -160,8 +160,8 @@ func waitStored(ctx context.Context, t *testing.T, crontab scenarios.CronTab, ha
 // reshape changes the template of the pods: another port, a priority, and a patch.
 func reshape(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	change(ctx, t, crontab, `{"spec":{"workload":{"port":10260,"priorityClassName":"system-cluster-critical","patches":[
-		{"target":{"kind":"Deployment"},"patch":"[{\"op\": \"add\", \"path\": \"/spec/template/metadata/labels/team\", \"value\": \"data\"}]"}]}}}`)
+	change(ctx, t, crontab, `{"spec":{"workload":{"type":"Dedicated","dedicated":{"port":10260,"priorityClassName":"system-cluster-critical","patches":[
+		{"target":{"kind":"Deployment"},"patch":"[{\"op\": \"add\", \"path\": \"/spec/template/metadata/labels/team\", \"value\": \"data\"}]"}]}}}}`)
 	expect.Eventually(t, "all pods are of the new shape", func() (bool, string) {
 		found := converters(ctx, t, crontab)
 		for _, pod := range found {
@@ -258,7 +258,7 @@ func TestHostNetwork(t *testing.T) {
 	ctx := t.Context()
 	crontab := inGroup(t, "hostnetwork.example.com")
 	applySample(ctx, t, crontab, crontab.Policy)
-	change(ctx, t, crontab, `{"spec":{"workload":{"hostNetwork":true,"port":10270,"replicas":1}}}`)
+	change(ctx, t, crontab, `{"spec":{"workload":{"dedicated":{"hostNetwork":true,"port":10270,"replicas":1}}}}`)
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	const admit = "kubectl label namespace conversion-system --overwrite pod-security.kubernetes.io/enforce="
 	waitMessage(ctx, t, crontab, v1alpha1.WebhookAvailableCondition, v1alpha1.ReasonRollingOut, admit+"privileged")

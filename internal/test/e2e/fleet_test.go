@@ -38,10 +38,10 @@ func TestFleet(t *testing.T) {
 	expect.Equal(t, "pods that are of one policy alone", 0, len(converters(ctx, t, first)))
 	loads := []*load{startLoad(ctx, t, first), startLoad(ctx, t, second)}
 
-	change(ctx, t, first, `{"spec":{"workload":{},"converterFleetName":null}}`)
+	change(ctx, t, first, `{"spec":{"workload":{"type":"Dedicated","fleet":null}}}`)
 	waitService(ctx, t, first, names.Child(first.CRD()))
 	waitReady(ctx, t, first, v1alpha1.ReasonSucceeded)
-	change(ctx, t, first, fmt.Sprintf(`{"spec":{"workload":null,"converterFleetName":%q}}`, name))
+	change(ctx, t, first, fmt.Sprintf(`{"spec":{"workload":{"type":"Fleet","fleet":{"name":%q}}}}`, name))
 	waitService(ctx, t, first, names.Fleet(name))
 
 	for _, pod := range fleetPods(ctx, t, name) {
@@ -52,7 +52,7 @@ func TestFleet(t *testing.T) {
 	waitFleet(ctx, t, name, 2)
 
 	before := caBundle(ctx, t, second)
-	patchFleet(ctx, t, name, `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"e2e"}}}}`)
+	patchFleet(ctx, t, name, `{"spec":{"certificates":{"type":"SelfManaged","selfManaged":{"rotationTrigger":"e2e"}}}}`)
 	expect.Eventually(t, "all CustomResourceDefinitions trust the next authority alone", func() (bool, string) {
 		rotation, now := getFleet(ctx, t, name).Status.Rotation, caBundle(ctx, t, second)
 		return rotation != nil && rotation.State == v1alpha1.RotationIdle && !bytes.Equal(now, before) && bytes.Count(now, []byte("BEGIN")) == 1 &&
@@ -79,7 +79,7 @@ func inFleet(ctx context.Context, t *testing.T, group, name string) scenarios.Cr
 	applySample(ctx, t, crontab, crontab.CRDStorage)
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, crontab.Policy)), policy))
-	policy.Spec.Workload, policy.Spec.ConverterFleetName = nil, v1alpha1.FleetName(name)
+	policy.Spec.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadFleet, Fleet: &v1alpha1.FleetWorkload{Name: v1alpha1.FleetName(name)}}
 	expect.NoError(t, cluster.Create(ctx, policy))
 	waitService(ctx, t, crontab, names.Fleet(name))
 	waitReady(ctx, t, crontab, v1alpha1.ReasonSucceeded)

@@ -113,7 +113,7 @@ func TestExternalConverter(t *testing.T) {
 	run(ctx, t, "kubectl", "create", "namespace", "theirs")
 	applySample(ctx, t, crontab, crontab.CRDBoth)
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontab.CRD()}}
-	policy.Spec.Converter.Service = &v1alpha1.ServiceConverter{Namespace: "theirs", Name: "webhook"}
+	policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterService, Service: &v1alpha1.ServiceConverter{Namespace: "theirs", Name: "webhook"}}
 	expect.NoError(t, cluster.Create(ctx, policy))
 	issued := &corev1.Secret{}
 	expect.Success(t, "the certificate is issued", func(ctx context.Context) error {

@@ -126,7 +126,7 @@ func (w world) activate(t *testing.T, group, clientConfig string) *apiextensions
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict([]byte(`
 metadata: {name: `+name+`}
-spec: {converter: {url: https://converter.example.com/convert}}`), policy))
+spec: {converter: {type: URL, url: {url: https://converter.example.com/convert}}}`), policy))
 	// An established kind may not be among those that the API server names yet.
 	expect.Success(t, "the policy is created", func(ctx context.Context) error { return w.admin.Create(ctx, policy) })
 	w.setConversion(t, name, clientConfig)

@@ -93,6 +93,7 @@ kind: ConversionPolicy
 metadata: {name: widgets-NUMBER.example.com}
 spec:
   converter:
+    type: Declarative
     declarative:
       hub: v1
       spokes:

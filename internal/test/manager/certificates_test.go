@@ -60,7 +60,7 @@ func foreignSecret(t *testing.T, name, serverName string, labels map[string]stri
 // TestForeignSecret: a Secret of another client is missing, invalid and valid.
 func TestForeignSecret(t *testing.T) {
 	t.Parallel()
-	name := certified(t, "secret.example.com", v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "missing"}})
+	name := certified(t, "secret.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "missing"}})
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, nil)
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "missing", "elsewhere.svc", nil)))
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName), []string{names.ServerName(name, system)})
@@ -73,7 +73,7 @@ func TestForeignSecret(t *testing.T) {
 func TestForeignSecretOfFleet(t *testing.T) {
 	t.Parallel()
 	fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: "secret"}}
-	fleet.Spec.Certificates = &v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "of-fleet"}}
+	fleet.Spec.Certificates = &v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "of-fleet"}}
 	expect.NoError(t, cluster.Create(t.Context(), fleet))
 	t.Cleanup(func() { expect.NoError(t, cluster.Delete(context.WithoutCancel(t.Context()), fleet)) })
 	waits := func(reason string) {
@@ -95,7 +95,7 @@ func TestForeignSecretOfFleet(t *testing.T) {
 // applies. The test acts as cert-manager; make certmanager does without.
 func TestCertManager(t *testing.T) {
 	t.Parallel()
-	name := certified(t, "certmanager.example.com", v1alpha1.Certificates{CertManager: &v1alpha1.CertManagerCertificates{
+	name := certified(t, "certmanager.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "company", Kind: "ClusterIssuer"}}})
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled, nil)
 	installCertManager(t)
@@ -116,7 +116,7 @@ func TestCertManager(t *testing.T) {
 	expect.Equal(t, "caBundle", issued, string(getCRD(t, name).Spec.Conversion.Webhook.ClientConfig.CABundle))
 	checkIdle(t, name)
 
-	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"certManager":null,"selfManaged":{}}}}`)
+	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"type":"SelfManaged","certManager":null}}}`)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of the previous source is deleted", left), func() (bool, string) {
 			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)
@@ -143,7 +143,7 @@ func TestInjected(t *testing.T) {
 	const name = "crontabs.injected.example.com"
 	ours, other := foreignSecret(t, "injected", names.ServerName(name, system), nil), foreignSecret(t, "other", names.ServerName(name, system), nil)
 	expect.NoError(t, cluster.Create(t.Context(), ours))
-	certified(t, "injected.example.com", v1alpha1.Certificates{Injected: &v1alpha1.InjectedCertificates{SecretName: "injected"}})
+	certified(t, "injected.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "injected"}})
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 	waitRotated(t, name, nil)
 	inject := func(bundle []byte) int64 {

@@ -52,7 +52,7 @@ func confinedRequests(t *testing.T, manager client.Client, name string) (accepte
 	}
 	theirs, own := event("default", "theirs"), event(system, names.ManagedBy)
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}
-	policy := create(t, `{metadata: {name: "crontabs.`+name+`.example.com", finalizers: [conversion-operator.io/policy]}, spec: {paused: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
+	policy := create(t, `{metadata: {name: "crontabs.`+name+`.example.com", finalizers: [conversion-operator.io/policy]}, spec: {paused: true, converter: {type: None}}}`, &v1alpha1.ConversionPolicy{})
 	for _, object := range []client.Object{theirs, own, foreign} {
 		expect.NoError(t, cluster.Create(t.Context(), object))
 	}

@@ -324,7 +324,7 @@ func TestConfinementProtectsForeignObjects(t *testing.T) {
 			return manager.Patch(ctx, account.DeepCopy(), annotate, client.DryRunAll)
 		})
 	}
-	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {paused: true, converter: {none: {}}}}`, &v1alpha1.ConversionPolicy{})
+	policy := create(t, `{metadata: {name: "crontabs.spec.confined.example.com"}, spec: {paused: true, converter: {type: None}}}`, &v1alpha1.ConversionPolicy{})
 	t.Cleanup(func() {
 		expect.NoError(t, client.IgnoreNotFound(cluster.Delete(context.WithoutCancel(t.Context()), policy)))
 	})

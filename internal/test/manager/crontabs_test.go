@@ -126,8 +126,8 @@ func createPolicy(t *testing.T, group string, change func(*v1alpha1.ConversionPo
 	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil, `
 metadata: {name: crontabs.%s}
 spec:
-  converter: {declarative: {hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}}
-  workload: {replicas: 1}
+  converter: {type: Declarative, declarative: {hub: v1, spokes: [{version: v1beta1, rules: [{format: {from: .hostPort, template: "{host}:{port}", to: {host: .host, port: .port}}}]}]}}
+  workload: {type: Dedicated, dedicated: {replicas: 1}}
   migration: {mode: OnTrigger}
 `, group), policy))
 	if change != nil {

@@ -77,7 +77,7 @@ func noticed(t *testing.T, policy string) int {
 func inManyStates(t *testing.T) (policies []string) {
 	t.Helper()
 	none := func(policy *v1alpha1.ConversionPolicy) {
-		policy.Spec.Converter, policy.Spec.Workload = v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}, nil
+		policy.Spec.Converter, policy.Spec.Workload = v1alpha1.Converter{Type: v1alpha1.ConverterNone}, nil
 	}
 	one, both := []string{"v1beta1"}, []string{"v1", "v1beta1"}
 	for _, of := range []struct {
@@ -92,15 +92,15 @@ func inManyStates(t *testing.T) (policies []string) {
 		}, v1alpha1.ReasonInvalidRules},
 		{"absent", nil, nil, v1alpha1.ReasonCRDNotFound},
 		{"pending", one, func(policy *v1alpha1.ConversionPolicy) {
-			policy.Spec.Workload.NodeSelector = map[string]string{"there": "is-none"}
+			policy.Spec.Workload.Dedicated.NodeSelector = map[string]string{"there": "is-none"}
 		}, v1alpha1.ReasonRollingOut},
 		{"equal", one, none, v1alpha1.ReasonSucceeded},
 		{"differs", both, none, v1alpha1.ReasonSchemasDiffer},
 		{"paused", both, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true }, v1alpha1.ReasonPaused},
 		{"elsewhere", both, func(policy *v1alpha1.ConversionPolicy) {
 			none(policy)
-			policy.Spec.Converter = v1alpha1.Converter{Service: &v1alpha1.ServiceConverter{Namespace: "nowhere", Name: "converter"}}
-			policy.Spec.Certificates = v1alpha1.Certificates{Secret: &v1alpha1.SecretCertificates{Name: "nothing"}}
+			policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterService, Service: &v1alpha1.ServiceConverter{Namespace: "nowhere", Name: "converter"}}
+			policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "nothing"}}
 		}, v1alpha1.ReasonSecretNotFound},
 	} {
 		group := of.name + ".idle.example.com"

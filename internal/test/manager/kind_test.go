@@ -79,7 +79,7 @@ func (k *kind) stored(t *testing.T) map[string]int {
 // follow creates a policy for the kind.
 func (k *kind) follow(t *testing.T, spec string) {
 	t.Helper()
-	create(t, "metadata: {name: "+k.name+"}\nspec: {converter: {none: {}}, "+spec+"}", &v1alpha1.ConversionPolicy{})
+	create(t, "metadata: {name: "+k.name+"}\nspec: {converter: {type: None}, "+spec+"}", &v1alpha1.ConversionPolicy{})
 }
 
 // backdate moves the times in the status of a retirement into the past.

@@ -27,8 +27,8 @@ func TestPodConvertsWrongly(t *testing.T) {
 	t.Parallel()
 	const group, policy = "lying.example.com", "crontabs.lying.example.com"
 	migrateSlowly(t, group, func(spec *v1alpha1.ConversionPolicySpec) {
-		spec.Workload.Replicas = new(int32(2))
-		spec.Workload.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "PodDisruptionBudget"}, Patch: `[{op: replace, path: /spec/maxUnavailable, value: 0}]`}}
+		spec.Workload.Dedicated.Replicas = new(int32(2))
+		spec.Workload.Dedicated.Patches = []v1alpha1.Patch{{Target: &v1alpha1.PatchTarget{Kind: "PodDisruptionBudget"}, Patch: `[{op: replace, path: /spec/maxUnavailable, value: 0}]`}}
 	})
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, nil)
 	waitJob(t, policy, false)
@@ -43,7 +43,7 @@ func TestPodConvertsWrongly(t *testing.T) {
 	if now := podsOf(t, policy); !slices.Contains(now, bad) {
 		t.Errorf("the pod was evicted although its PodDisruptionBudget allows none: there are %v", now)
 	}
-	patch(t, getPolicy(t, policy), `{"spec":{"workload":{"patches":null}}}`)
+	patch(t, getPolicy(t, policy), `{"spec":{"workload":{"dedicated":{"patches":null}}}}`)
 	expect.Eventually(t, "the pod is replaced", func() (bool, string) {
 		now := podsOf(t, policy)
 		return len(now) == 2 && !slices.Contains(now, bad), fmt.Sprint(now)

@@ -79,7 +79,7 @@ func TestUserRoles(t *testing.T) {
 	t.Parallel()
 	install(t, "rbac/people.yaml")
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.people.example.com"}}
-	policy.Spec.Converter.None = &v1alpha1.NoneConverter{}
+	policy.Spec.Converter.Type = v1alpha1.ConverterNone
 	policy.Spec.Paused = true
 	expect.NoError(t, cluster.Create(t.Context(), policy))
 	defer func() { expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), policy))) }()

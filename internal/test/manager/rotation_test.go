@@ -39,12 +39,12 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			policy := "crontabs." + group
 			define(t, group, "v1beta1", "v1")
 			createCronTab(t, group, "v1beta1", "cron", "a.example.com:1")
-			converter, certs := ownSpec, "{selfManaged: {}}"
+			converter, certs := ownSpec, "{type: SelfManaged}"
 			if name == "url" {
 				converter = startURL(t, policy)
 			}
 			if theirSecret {
-				certs = "{secret: {name: theirs}}"
+				certs = "{type: Secret, secret: {name: theirs}}"
 				expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "theirs", names.ServerName(policy, system), nil)))
 			}
 			createOwn(t, policy, converter, certs)
@@ -56,7 +56,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			if theirSecret {
 				expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "theirs", names.ServerName(policy, system), nil)))
 			} else {
-				patch(t, getPolicy(t, policy), `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"now"}}}}`)
+				patch(t, getPolicy(t, policy), `{"spec":{"certificates":{"type":"SelfManaged","selfManaged":{"rotationTrigger":"now"}}}}`)
 			}
 			waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
 			expect.Equal(t, "writes of the CustomResourceDefinition", 2, getCRD(t, policy).Generation-before.Generation)
@@ -111,7 +111,7 @@ func TestLostAuthority(t *testing.T) {
 
 func createOwn(t *testing.T, name, converter, certs string) {
 	t.Helper()
-	create(t, fmt.Sprintf("metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {replicas: 1}, migration: {mode: OnTrigger}}",
+	create(t, fmt.Sprintf("metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {type: Dedicated, dedicated: {replicas: 1}}, migration: {mode: OnTrigger}}",
 		name, converter, certs), &v1alpha1.ConversionPolicy{})
 }
 

@@ -34,13 +34,13 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	name := activate(t, "told.example.com", nil).Name
 	waitRotated(t, name, nil)
 	before := getSecret(t, names.AuthoritySecret(name))
-	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"selfManaged":{"rotationTrigger":"told"}}}}`)
+	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"type":"SelfManaged","selfManaged":{"rotationTrigger":"told"}}}}`)
 	waitRotated(t, name, before.Data[corev1.TLSCertKey])
 
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte(theirs), corev1.TLSPrivateKeyKey: []byte(theirs), "ca.crt": []byte(theirs)}}
 	secret.Namespace, secret.Name = system, "told"
 	expect.NoError(t, cluster.Create(t.Context(), secret))
-	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"selfManaged":null,"secret":{"name":"told"}}}}`)
+	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"type":"Secret","selfManaged":null,"secret":{"name":"told"}}}}`)
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, "InvalidCertificate", nil)
 
 	secrets := append(privateLines(t, before), theirs, "PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN EC PRIVATE"))[:27])

@@ -26,7 +26,7 @@ func TestForeignService(t *testing.T) {
 	const group, name, theirs = "service.example.com", "crontabs.service.example.com", "crontab-system"
 	expect.NoError(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
 	define(t, group, "v1", "v1beta1")
-	createOwn(t, name, "service: {namespace: "+theirs+", name: webhook, port: 8443}", "{selfManaged: {}}")
+	createOwn(t, name, "type: Service, service: {namespace: "+theirs+", name: webhook, port: 8443}", "{type: SelfManaged}")
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound, []string{"Service crontab-system/webhook does not exist"})
 
 	service := create(t, `
@@ -78,8 +78,8 @@ func TestDocumentedPolicies(t *testing.T) {
 		policy := &v1alpha1.ConversionPolicy{}
 		unmarshal(t, block[1], policy)
 		policy.Name = "crontabs.documented.example.com"
-		if policy.Spec.Converter.Kind() == "unknown" {
-			policy.Spec.Converter.None = &v1alpha1.NoneConverter{} // the example is of something else
+		if policy.Spec.Converter.Type == "" { // the example is of something else
+			policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterImage, Image: &v1alpha1.ImageConverter{Reference: ownImage}}
 		}
 		if err := cluster.Create(t.Context(), policy, client.DryRunAll); err != nil {
 			t.Errorf("%v:\n%s", err, block[1])

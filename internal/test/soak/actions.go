@@ -168,8 +168,8 @@ var changes = map[string]func(*spec){
 	"migrations write fast":        func(p *spec) { p.Migration.MaxWritesPerSecond = nil },
 	"drop what does not fit":       func(p *spec) { p.Converter.Declarative.Overflow = v1alpha1.OverflowDrop },
 	"refuse what does not fit":     func(p *spec) { p.Converter.Declarative.Overflow = v1alpha1.OverflowFail },
-	"one of " + ownPods:            func(p *spec) { p.Workload.Replicas = new(int32(1)) },
-	"three of " + ownPods:          func(p *spec) { p.Workload.Replicas = new(int32(3)) },
+	"one of " + ownPods:            func(p *spec) { p.Workload.Dedicated.Replicas = new(int32(1)) },
+	"three of " + ownPods:          func(p *spec) { p.Workload.Dedicated.Replicas = new(int32(3)) },
 }
 
 func changesOf(s *Subject) []string {

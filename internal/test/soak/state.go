@@ -71,7 +71,7 @@ func newState(subjects, fleets []string) State {
 	}
 	for _, name := range fleets {
 		state.Fleets[name] = &v1alpha1.ConverterFleetSpec{Replicas: new(int32(3)),
-			Certificates: &v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{}}}
+			Certificates: &v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged}}
 	}
 	return state
 }
@@ -183,11 +183,11 @@ func parse[T any](manifest []byte) *T {
 
 // move changes where the policy has its converter pods.
 func (s *Subject) move(fleet string) {
-	s.Fleet, s.Policy.ConverterFleetName = fleet, v1alpha1.FleetName(fleet)
-	s.Policy.Workload, s.Policy.Certificates = nil, v1alpha1.Certificates{}
+	s.Fleet, s.Policy.Certificates = fleet, v1alpha1.Certificates{}
+	s.Policy.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadFleet, Fleet: &v1alpha1.FleetWorkload{Name: v1alpha1.FleetName(fleet)}}
 	if fleet == "" {
-		s.Policy.Workload = &v1alpha1.Workload{}
-		s.Policy.Certificates.SelfManaged = &v1alpha1.SelfManagedCertificates{}
+		s.Policy.Workload = &v1alpha1.Workload{Type: v1alpha1.WorkloadDedicated, Dedicated: &v1alpha1.ConverterPods{}}
+		s.Policy.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged, SelfManaged: &v1alpha1.SelfManagedCertificates{}}
 	}
 }
 

@@ -106,9 +106,9 @@ func (r *run) at(version string) schema.GroupVersionKind {
 func (r *run) prepare(ctx context.Context, c *testenv.Cluster) error {
 	r.crd = converters.Definition(r.group)
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: r.crd.Name}}
-	policy.Spec.Converter, policy.Spec.Migration.Mode = v1alpha1.Converter{Declarative: converters.Rules()}, v1alpha1.MigrationNever
+	policy.Spec.Converter, policy.Spec.Migration.Mode = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: converters.Rules()}, v1alpha1.MigrationNever
 	if r.name == "strategy None" {
-		r.crd.Spec.Versions[1].Schema, policy.Spec.Converter = r.crd.Spec.Versions[0].Schema, v1alpha1.Converter{None: &v1alpha1.NoneConverter{}}
+		r.crd.Spec.Versions[1].Schema, policy.Spec.Converter = r.crd.Spec.Versions[0].Schema, v1alpha1.Converter{Type: v1alpha1.ConverterNone}
 	}
 	if err := errors.Join(r.client.Create(ctx, r.crd.DeepCopy()), r.client.Create(ctx, policy)); err != nil {
 		return err

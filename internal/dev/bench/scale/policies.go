@@ -66,7 +66,7 @@ func each[T any](ctx context.Context, all []T, do func(context.Context, T) error
 func policy(crd *apiextensionsv1.CustomResourceDefinition) *v1alpha1.ConversionPolicy {
 	return &v1alpha1.ConversionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: crd.Name},
-		Spec:       v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Declarative: rules(crd)}},
+		Spec:       v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: rules(crd)}},
 	}
 }
 

@@ -32,9 +32,9 @@ const (
 	// admissionTimeout limits how long a write waits for a converter pod, in seconds. The
 	// conversion of an object of 1 MB takes less than 0.1 s.
 	admissionTimeout = 5
-	// admissionDelay is the time in which all API servers see a webhook configuration. They
-	// watch all of them.
-	admissionDelay = 10 * time.Second
+	// maxAdmissionDelay is the time in which all API servers see a webhook configuration, which they
+	// all watch, unless the propagation delay is shorter.
+	maxAdmissionDelay = 10 * time.Second
 	// sinceAnnotation has a hash of the webhooks of a configuration, without caBundle, and the
 	// time since when they are unchanged.
 	sinceAnnotation = "conversion-operator.io/since"
@@ -138,6 +138,11 @@ func admissionRule(crd *apiextensionsv1.CustomResourceDefinition, versions []str
 	}
 }
 
+// admissionDelay is the time in which all API servers see a webhook configuration.
+func (a *Activation) admissionDelay() time.Duration {
+	return min(maxAdmissionDelay, a.Settings.PropagationDelay)
+}
+
 // limitsSize reports that the policy needs the webhook configuration. With overflow: Drop it
 // keeps an existing one, because clients may still have truncated objects.
 func (a *Activation) limitsSize() bool {
@@ -155,7 +160,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 	wanted := a.admission(a.admittedRulesets())
 	sum := sumOfWebhooks(wanted)
 	before, since := a.admissionSince()
-	left := since.Add(admissionDelay).Sub(a.Now)
+	left := since.Add(a.admissionDelay()).Sub(a.Now)
 	switch {
 	case a.covered(wanted.Webhooks) && !since.IsZero():
 		a.leaveOut(wanted, sum, since)
@@ -173,7 +178,7 @@ func (a *Activation) refuseTooLarge() gate.Outcome {
 		says = gate.Waiting(v1alpha1.ReasonAdmissionDrifted, a.whatAdmissionDrifted()+": restoring it")
 	}
 	a.applyAdmission(wanted, sum, a.Now)
-	a.work.Recheck(admissionDelay)
+	a.work.Recheck(a.admissionDelay())
 	return says
 }
 
@@ -355,7 +360,7 @@ func (a *Activation) admissionSince() (sum string, since time.Time) {
 	}
 	sum, text, _ := strings.Cut(a.Admission.Annotations[sinceAnnotation], " ")
 	since, err := time.Parse(time.RFC3339, text)
-	if err != nil || since.After(a.Now.Add(admissionDelay)) {
+	if err != nil || since.After(a.Now.Add(maxAdmissionDelay)) {
 		return "", time.Time{}
 	}
 	return sum, since

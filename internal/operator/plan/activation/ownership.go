@@ -26,7 +26,7 @@ func (a *Activation) notOwned() gate.Outcome {
 	}
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
 		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
-			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates.injected in the policy", annotation))
+			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates to the type Injected in the policy", annotation))
 	}
 	adopted := a.converter.Adopts()
 	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {
@@ -50,9 +50,9 @@ func (a *Activation) noDeadlock() gate.Outcome {
 	if !a.IssuesItself(fleet) {
 		return gate.Outcome{}
 	}
-	remedy := "set spec.certificates.selfManaged"
+	remedy := "set spec.certificates to {type: SelfManaged}"
 	if fleet != "" {
-		remedy = fmt.Sprintf("set spec.workload: {}, or name a fleet with certificates.selfManaged in spec.converterFleetName instead of ConverterFleet %s", fleet)
+		remedy = fmt.Sprintf("set spec.workload to {type: Dedicated}, or name a fleet with certificates of type SelfManaged in spec.workload.fleet instead of ConverterFleet %s", fleet)
 	}
 	return gate.Stalled(v1alpha1.ReasonBootstrapDeadlock,
 		"cert-manager reads objects of this kind to renew the certificate of the converter, and API servers could not convert them after the certificate expired: "+remedy)

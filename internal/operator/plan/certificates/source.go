@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
-// source provides the certificates of a policy. Each member of spec.certificates has one. The
+// source provides the certificates of a policy. Each type of spec.certificates has one. The
 // order in which pods and API servers get them is the same for all sources (rotation.go).
 type source interface {
 	// offer is the certificate that pods should serve, with the authorities that API servers
@@ -37,20 +37,18 @@ type offer struct {
 }
 
 func (c *Certificates) newSource() source {
-	certificates := c.Spec
-	switch {
-	case c.OfFleet:
+	if c.OfFleet {
 		return ofFleet{c}
-	case certificates.CertManager != nil:
-		return certManager{c, *certificates.CertManager}
-	case certificates.Secret != nil:
-		return foreignSecret{c, certificates.Secret.Name}
-	case certificates.Injected != nil:
-		return injection{c, certificates.Injected.SecretName}
-	case certificates.SelfManaged != nil:
-		return selfManaged{c, *certificates.SelfManaged}
 	}
-	return selfManaged{c, v1alpha1.SelfManagedCertificates{}}
+	switch c.Spec.Type {
+	case v1alpha1.CertificatesCertManager:
+		return certManager{c, *c.Spec.CertManager}
+	case v1alpha1.CertificatesSecret:
+		return foreignSecret{c, c.Spec.Secret.Name}
+	case v1alpha1.CertificatesInjected:
+		return injection{c, ptr.Deref(c.Spec.Injected, v1alpha1.InjectedCertificates{}).SecretName}
+	}
+	return selfManaged{c, ptr.Deref(c.Spec.SelfManaged, v1alpha1.SelfManagedCertificates{})}
 }
 
 // SourceSecret names the Secret of another client that provides the certificates of a policy;
@@ -67,13 +65,13 @@ func SourceSecretOf(fleet *v1alpha1.ConverterFleet) string {
 
 // sourceSecret names the Secret of a source. issued is the one that cert-manager writes.
 func sourceSecret(certificates v1alpha1.Certificates, issued string) string {
-	switch {
-	case certificates.CertManager != nil:
+	switch certificates.Type {
+	case v1alpha1.CertificatesCertManager:
 		return issued
-	case certificates.Secret != nil:
+	case v1alpha1.CertificatesSecret:
 		return certificates.Secret.Name
-	case certificates.Injected != nil:
-		return certificates.Injected.SecretName
+	case v1alpha1.CertificatesInjected:
+		return ptr.Deref(certificates.Injected, v1alpha1.InjectedCertificates{}).SecretName
 	}
 	return ""
 }
@@ -103,17 +101,17 @@ func (f ofFleet) offer() offer {
 // UnusedSecrets are the names of Secrets that the policy no longer uses, sorted. The operator
 // or cert-manager created them for the policy.
 func UnusedSecrets(policy *v1alpha1.ConversionPolicy) []string {
-	certificates, converter := policy.Spec.Certificates, policy.Spec.Converter
+	certificates, none := policy.Spec.Certificates.Type, policy.Spec.Converter.Type == v1alpha1.ConverterNone
 	var unused []string
 	fleet := observed.FleetOf(policy) != ""
-	if fleet || converter.None != nil || certificates.CertManager != nil || certificates.Secret != nil || certificates.Injected != nil {
+	if fleet || none || certificates != "" && certificates != v1alpha1.CertificatesSelfManaged {
 		unused = append(unused, names.AuthoritySecret(policy.Name))
 	}
-	if converter.None != nil || certificates.CertManager == nil {
+	if none || certificates != v1alpha1.CertificatesCertManager {
 		unused = append(unused, names.IssuedSecret(policy.Name))
 	}
 	for _, mounted := range []string{names.CertificateSecret(policy.Name), names.ExternalCertificateSecret(policy.Name)} {
-		if fleet || converter.None != nil || mounted != observed.CertificateSecret(policy) {
+		if fleet || none || mounted != observed.CertificateSecret(policy) {
 			unused = append(unused, mounted)
 		}
 	}

@@ -110,7 +110,7 @@ func (c *Certificates) OnlyAddsTrust() bool {
 }
 
 // Injected reports that another client writes caBundle.
-func (c *Certificates) Injected() bool { return c.Spec.Injected != nil }
+func (c *Certificates) Injected() bool { return c.Spec.Type == v1alpha1.CertificatesInjected }
 
 // CABundle has the authorities that API servers must trust, also during a rotation; empty if there
 // is none yet.

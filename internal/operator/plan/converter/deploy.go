@@ -35,7 +35,7 @@ func (c *Converter) applyWorkload() {
 
 // workload describes the pods of the policy.
 func (c *Converter) workload() workload.Workload {
-	return workload.Workload{Settings: c.Settings, Name: names.Child(c.Policy.Name), Spec: workload.Default(c.Policy.Spec.Workload),
+	return workload.Workload{Settings: c.Settings, Name: names.Child(c.Policy.Name), Spec: workload.Default(c.Policy.Spec.Pods()),
 		Labels: c.Labels(names.ConverterComponent), Annotations: c.Annotations(), Certificate: names.CertificateSecret(c.Policy.Name)}
 }
 
@@ -51,7 +51,7 @@ func (c *Converter) Redundancy() workload.Redundancy {
 // render returns the objects to deploy, with the patches of the policy.
 func (c *Converter) render() (workload.Objects, error) {
 	ours := workload.Objects{Service: c.service(), Budget: c.disruptionBudget(), Deployment: c.kind.deployment()}
-	return ours.Patched(c.workload().Spec.Patches, c.Rulesets())
+	return ours.Patched("spec.workload.dedicated.patches", c.workload().Spec.Patches, c.Rulesets())
 }
 
 func (c *Converter) service() *corev1apply.ServiceApplyConfiguration {

@@ -15,7 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
-// kind is one kind of converter. Each member of spec.converter has one.
+// kind is one kind of converter. Each type of spec.converter has one.
 type kind interface {
 	// choose determines the identity of the desired converter. The CustomResourceDefinition
 	// exists.
@@ -46,14 +46,14 @@ type kind interface {
 }
 
 func (c *Converter) newKind() kind {
-	switch converter := c.Policy.Spec.Converter.WithDefaults(); {
-	case converter.Image != nil:
+	switch converter := c.Policy.Spec.Converter.WithDefaults(); converter.Type {
+	case v1alpha1.ConverterImage:
 		return image{pods{c}, converter.Image, converter.ConversionReviewVersions}
-	case converter.Service != nil:
+	case v1alpha1.ConverterService:
 		return external{c, service{converter.Service}, converter.ConversionReviewVersions}
-	case converter.URL != "":
-		return external{c, url(converter.URL), converter.ConversionReviewVersions}
-	case converter.None != nil:
+	case v1alpha1.ConverterURL:
+		return external{c, url(converter.URL.URL), converter.ConversionReviewVersions}
+	case v1alpha1.ConverterNone:
 		return none{pods{c}}
 	}
 	if c.Fleet() != "" {

@@ -191,9 +191,9 @@ func (c *Converter) podFailure() string {
 
 // hostNetworkHints say what to do about pods that cannot use the network of their nodes.
 var hostNetworkHints = map[observed.PodTroubleCause]string{
-	observed.PodForbidden:   ": spec.workload.hostNetwork needs a namespace that admits it: kubectl label namespace NAMESPACE --overwrite pod-security.kubernetes.io/enforce=privileged",
-	observed.PodWithoutPort: ": with spec.workload.hostNetwork, each pod needs its port on a node of its own: add nodes, lower spec.workload.replicas, or choose a port that no other policy uses",
-	observed.PodExits:       ": with spec.workload.hostNetwork, another process may listen at its port on that node: choose another port",
+	observed.PodForbidden:   ": hostNetwork needs a namespace that admits it: kubectl label namespace NAMESPACE --overwrite pod-security.kubernetes.io/enforce=privileged",
+	observed.PodWithoutPort: ": with hostNetwork, each pod needs its port on a node of its own: add nodes, lower the replicas, or choose a port that no other policy uses",
+	observed.PodExits:       ": with hostNetwork, another process may listen at its port on that node: choose another port",
 }
 
 func (c *Converter) hostNetworkHint(trouble observed.PodTrouble) string {

@@ -75,11 +75,11 @@ func (c *Converter) fleetExists() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, "creating ConverterFleet "+fleet.Name+c.Meanwhile())
 	case !fleet.Found:
 		return gate.Stalled(v1alpha1.ReasonFleetNotFound, fmt.Sprintf(
-			"ConverterFleet %s does not exist: create it, or correct spec.converterFleetName", fleet.Name)+c.Meanwhile())
+			"ConverterFleet %s does not exist: create it, or correct spec.workload.fleet.name", fleet.Name)+c.Meanwhile())
 	}
 	c.work.Recheck(loadAgain)
 	return gate.Waiting(v1alpha1.ReasonFleetNotFound, fmt.Sprintf(
-		"ConverterFleet %s is being created or deleted: if it is being deleted, name another one in spec.converterFleetName", fleet.Name)+c.Meanwhile())
+		"ConverterFleet %s is being created or deleted: if it is being deleted, name another one in spec.workload.fleet", fleet.Name)+c.Meanwhile())
 }
 
 // available passes if ready pods of the fleet have the desired ruleset: all of them before the
@@ -122,7 +122,7 @@ func (c *Converter) store() (full *gate.Outcome) {
 			number, found := roomIn(fleet, len(text))
 			if !found {
 				full = new(gate.Stalled(v1alpha1.ReasonFleetFull, fmt.Sprintf(
-					"ConverterFleet %s has no room for the ruleset of %d bytes: create another ConverterFleet, and name it in spec.converterFleetName; or set spec.workload: {}",
+					"ConverterFleet %s has no room for the ruleset of %d bytes: create another ConverterFleet, and name it in spec.workload.fleet; or set spec.workload to {type: Dedicated}",
 					fleet.Name, len(text))))
 				continue
 			}

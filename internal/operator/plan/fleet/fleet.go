@@ -161,7 +161,7 @@ func annotations(fleet string) map[string]string {
 // Workload is the workload of a fleet, whose Deployment has been scaled to a number of pods; zero if
 // there is none.
 func Workload(settings observed.Settings, fleet *v1alpha1.ConverterFleet, scaled int32) workload.Workload {
-	spec := workload.Default(fleet.Spec.Workload)
+	spec := workload.Default(ptr.Deref(fleet.Spec.Workload, v1alpha1.ConverterPods{}))
 	spec.Replicas = new(ptr.Deref(fleet.Spec.Replicas, defaultReplicas))
 	if most := fleet.Spec.MaxReplicas; most != nil {
 		spec.Replicas = new(min(max(*spec.Replicas, scaled), max(*spec.Replicas, *most)))
@@ -195,7 +195,7 @@ func (p *planner) available() gate.Outcome {
 		Budget:     w.DisruptionBudget(w.Selector()),
 		Deployment: w.Deployment(w.RulesPod(shards(p.Fleet.Name), "--shared")),
 	}
-	objects, err := ours.Patched(w.Spec.Patches, true)
+	objects, err := ours.Patched("spec.workload.patches", w.Spec.Patches, true)
 	if err != nil {
 		return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(err.Error())+"; the running converter pods do not change")
 	}
@@ -254,7 +254,7 @@ func (p *planner) reportProblems() {
 		for _, policy := range p.Policies {
 			policies = append(policies, policy.Name)
 		}
-		says = fmt.Sprintf("%d policies use the fleet: name another one in their spec.converterFleetName, or delete them: %s", len(policies), gate.FirstOf(policies, mostNamed))
+		says = fmt.Sprintf("%d policies use the fleet: name another one in their spec.workload.fleet, or delete them: %s", len(policies), gate.FirstOf(policies, mostNamed))
 	}
 	p.report(v1alpha1.DeletionBlockedCondition, gate.Abnormal(v1alpha1.ReasonFleetInUse, says))
 }

@@ -86,7 +86,7 @@ func deployment(t *testing.T, decided fleet.Plan) *appsv1.Deployment {
 func TestScalingReplacesNoPod(t *testing.T) {
 	for _, hostNetwork := range []bool{false, true} {
 		w := ready(t)
-		w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(3)), Workload: &v1alpha1.Workload{HostNetwork: hostNetwork}}
+		w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(3)), Workload: &v1alpha1.ConverterPods{HostNetwork: hostNetwork}}
 		state := w.observe()
 		state.Scaled = 1
 		one := deployment(t, fleet.Make(state)).Spec
@@ -109,7 +109,7 @@ func TestDecisions(t *testing.T) {
 		"no pod is ready":      func(w *world) { w.pods = nil },
 		"pods are not created": func(w *world) { w.pods, w.podFailure.Message = nil, "exceeded quota" },
 		"a bad patch": func(w *world) {
-			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
+			w.fleet.Spec.Workload = &v1alpha1.ConverterPods{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
 		},
 		"one node": func(w *world) { w.onOneNode() },
 		"one node, and one pod": func(w *world) {
@@ -135,7 +135,7 @@ func TestDecisions(t *testing.T) {
 			w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(1)), MaxReplicas: new(int32(2))}
 		},
 		"five replicas, and others of the workload": func(w *world) {
-			w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(5)), Workload: &v1alpha1.Workload{Replicas: new(int32(2))}}
+			w.fleet.Spec = v1alpha1.ConverterFleetSpec{Replicas: new(int32(5)), Workload: &v1alpha1.ConverterPods{Replicas: new(int32(2))}}
 		},
 		"unreadable rulesets, and no pods": func(w *world) { w.pods, w.unreadable = nil, []string{"a/1"} },
 		"deleted and unused":               (*world).delete,
@@ -262,7 +262,7 @@ func TestEvents(t *testing.T) {
 		{"one is left", func() { w.pods = w.pods[1:2] }, []string{"Normal NotRedundant NotRedundantResolved"}},
 		{"none is left", func() { w.pods = nil }, []string{"Normal WebhookAvailable NoPodsReady"}},
 		{"the patch is wrong", func() {
-			w.fleet.Spec.Workload = &v1alpha1.Workload{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
+			w.fleet.Spec.Workload = &v1alpha1.ConverterPods{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
 		}, []string{"Warning WebhookAvailable InvalidPatch"}},
 	} {
 		expect.Equal(t, c.name+": events", c.want, after(c.change))

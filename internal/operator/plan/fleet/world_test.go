@@ -96,7 +96,7 @@ func newWorld(t *testing.T) *world {
 
 // certify has the fleet issue certificates of these lifetimes.
 func (w *world) certify(authority, certificate time.Duration) {
-	w.fleet.Spec.Certificates = &v1alpha1.Certificates{SelfManaged: &v1alpha1.SelfManagedCertificates{
+	w.fleet.Spec.Certificates = &v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged, SelfManaged: &v1alpha1.SelfManagedCertificates{
 		CADuration: &metav1.Duration{Duration: authority}, Duration: &metav1.Duration{Duration: certificate}}}
 }
 

@@ -64,7 +64,7 @@ func Stalled(reason, message string) Outcome {
 
 // NotNeeded passes a gate that does not apply to a policy without a converter.
 func NotNeeded() Outcome {
-	return Passed(v1alpha1.ReasonNotNeeded, "spec.converter.none converts nothing")
+	return Passed(v1alpha1.ReasonNotNeeded, "spec.converter.type None converts nothing")
 }
 
 // Abnormal is the outcome of a condition that exists only while something is wrong.

@@ -47,15 +47,15 @@ func (h *Health) bootstrapRisk() gate.Outcome {
 // othersIssue reports that the operator does not issue the certificate of a fleet, or of the policy
 // alone if fleet is empty.
 func (h *Health) othersIssue(fleet string) bool {
-	source := h.CertificatesAt(fleet)
-	return source.CertManager != nil || source.Secret != nil || source.Injected != nil
+	source := h.CertificatesAt(fleet).Type
+	return source != "" && source != v1alpha1.CertificatesSelfManaged
 }
 
 // startsWithoutNetwork reports that pods can be scheduled to nodes that have no network for pods yet,
 // and start there. The control plane taints such nodes as not ready: nodeConditionToTaintKeyStatusMap
 // in pkg/controller/nodelifecycle of k8s.io/kubernetes.
-func startsWithoutNetwork(workload v1alpha1.Workload) bool {
-	return workload.HostNetwork && slices.ContainsFunc(workload.Tolerations, func(toleration corev1.Toleration) bool {
+func startsWithoutNetwork(pods v1alpha1.ConverterPods) bool {
+	return pods.HostNetwork && slices.ContainsFunc(pods.Tolerations, func(toleration corev1.Toleration) bool {
 		return (toleration.Key == corev1.TaintNodeNotReady || toleration.Key == "") && toleration.Value == "" &&
 			(toleration.Effect == corev1.TaintEffectNoSchedule || toleration.Effect == "")
 	})
@@ -72,9 +72,9 @@ func dependencyOf(need crds.Need) dependency {
 // remedies prevent what an outage leads to, besides the end of the dependency.
 var remedies = map[crds.Need]string{
 	crds.NeedNodes:        "run converter pods on nodes that it does not provision, or ",
-	crds.NeedNetwork:      "set hostNetwork: true and a toleration of node.kubernetes.io/not-ready in spec.workload PLACE, or ",
+	crds.NeedNetwork:      "set hostNetwork: true and a toleration of node.kubernetes.io/not-ready in the workload PLACE, or ",
 	crds.NeedAdmission:    "exempt the namespace of the operator from its webhooks, or ",
-	crds.NeedCertificates: "set spec.certificates.selfManaged PLACE, or ",
+	crds.NeedCertificates: "set the type of spec.certificates PLACE to SelfManaged, or ",
 }
 
 // routesServices is what host networking does not solve.

@@ -183,7 +183,7 @@ var cures = map[v1alpha1.ConversionFailureCause]string{
 	v1alpha1.CauseAnnotationsTooLarge: "reduce the object's annotations, or the fields that the other version lacks",
 	v1alpha1.CauseInvalidJSON:         "check proxies between API servers and the converter, and the log of the converter pods",
 	v1alpha1.CausePanic:               "see the log of the converter pods, and report the bug",
-	v1alpha1.CauseTooSlow:             "check the CPU limit of the converter pods, spec.workload.resources, and the size of the object",
+	v1alpha1.CauseTooSlow:             "check the CPU limit of the converter pods, the resources of the workload, and the size of the object",
 	v1alpha1.CauseUnknownVersion:      "add the version to the policy's spokes, or remove it from the CustomResourceDefinition",
 	v1alpha1.CauseWrongKind:           "check that only this CustomResourceDefinition names the converter",
 }

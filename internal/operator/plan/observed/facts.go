@@ -4,7 +4,6 @@
 package observed
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"time"
@@ -30,19 +29,23 @@ const StorageMigrating apiextensionsv1.CustomResourceDefinitionConditionType = "
 const CAKey = "ca.crt"
 
 // None reports that the policy wants no converter.
-func (c Cluster) None() bool { return c.Policy.Spec.Converter.None != nil }
+func (c Cluster) None() bool { return c.Policy.Spec.Converter.Type == v1alpha1.ConverterNone }
 
 // Rulesets reports that the policy has rules, which the operator compiles and serves.
-func (c Cluster) Rulesets() bool { return c.Policy.Spec.Converter.Declarative != nil }
+func (c Cluster) Rulesets() bool {
+	return c.Policy.Spec.Converter.Type == v1alpha1.ConverterDeclarative
+}
 
 // IsExternal reports that users run the converter of the policy.
 func (c Cluster) IsExternal() bool {
-	return c.Policy.Spec.Converter.Service != nil || c.Policy.Spec.Converter.URL != ""
+	of := c.Policy.Spec.Converter.Type
+	return of == v1alpha1.ConverterService || of == v1alpha1.ConverterURL
 }
 
 // Deploys reports that the operator runs the converter of the policy.
 func (c Cluster) Deploys() bool {
-	return c.Policy.Spec.Converter.Declarative != nil || c.Policy.Spec.Converter.Image != nil
+	of := c.Policy.Spec.Converter.Type
+	return of == v1alpha1.ConverterDeclarative || of == v1alpha1.ConverterImage
 }
 
 // Unconverted reports that the CustomResourceDefinition has no conversion.
@@ -77,11 +80,11 @@ func (c Cluster) ownService() string {
 // FleetOf is the name of the fleet that a policy asks for; empty if it has pods of its own, or if
 // its converter is none that the operator runs.
 func FleetOf(policy *v1alpha1.ConversionPolicy) string {
-	spec := policy.Spec
-	if spec.Converter.Declarative == nil || spec.Workload != nil || spec.Certificates != (v1alpha1.Certificates{}) {
+	workload := ptr.Deref(policy.Spec.Workload, v1alpha1.Workload{Type: v1alpha1.WorkloadFleet})
+	if policy.Spec.Converter.Type != v1alpha1.ConverterDeclarative || workload.Type != v1alpha1.WorkloadFleet {
 		return ""
 	}
-	return string(cmp.Or(spec.ConverterFleetName, v1alpha1.DefaultFleet))
+	return string(ptr.Deref(workload.Fleet, v1alpha1.FleetWorkload{Name: v1alpha1.DefaultFleet}).Name)
 }
 
 // FleetsOf are the names of the fleets that a policy uses, and of those that API servers may still
@@ -175,7 +178,9 @@ func (c Cluster) ActiveCABundle() []byte {
 }
 
 // Injected reports that another client writes caBundle.
-func (c Cluster) Injected() bool { return c.Policy.Spec.Certificates.Injected != nil }
+func (c Cluster) Injected() bool {
+	return c.Policy.Spec.Certificates.Type == v1alpha1.CertificatesInjected
+}
 
 // Recreated reports that the status is about a CustomResourceDefinition that was deleted.
 func (c Cluster) Recreated() bool {
@@ -293,11 +298,11 @@ func (c Cluster) IssuesItself(fleet string) bool {
 }
 
 // WorkloadAt configures the pods of a fleet, or of the policy alone if fleet is empty.
-func (c Cluster) WorkloadAt(fleet string) v1alpha1.Workload {
+func (c Cluster) WorkloadAt(fleet string) v1alpha1.ConverterPods {
 	if fleet != "" {
-		return ptr.Deref(c.FleetNamed(fleet).Spec.Workload, v1alpha1.Workload{})
+		return ptr.Deref(c.FleetNamed(fleet).Spec.Workload, v1alpha1.ConverterPods{})
 	}
-	return ptr.Deref(c.Policy.Spec.Workload, v1alpha1.Workload{})
+	return c.Policy.Spec.Pods()
 }
 
 // CertificateSecret names the Secret of a policy's serving certificate.
@@ -314,10 +319,10 @@ func ExternalServerName(converter v1alpha1.Converter) string {
 	if service := converter.Service; service != nil {
 		return names.ServiceName(service.Name, service.Namespace)
 	}
-	if converter.URL == "" {
+	if converter.URL == nil {
 		return ""
 	}
-	parsed, err := url.Parse(string(converter.URL))
+	parsed, err := url.Parse(string(converter.URL.URL))
 	if err != nil {
 		return "" // the pattern of the field refuses such a URL
 	}

@@ -27,10 +27,10 @@ type Objects struct {
 	Deployment *appsv1apply.DeploymentApplyConfiguration
 }
 
-// Patched returns the objects with the patches. It restores the fields that the operator needs: more of
+// Patched returns the objects with the patches of a field. It restores the fields that the operator needs: more of
 // them for the operator's own converter than for one of the user. An error names the patch that cannot be
 // applied.
-func (o Objects) Patched(patches []v1alpha1.Patch, own bool) (Objects, error) {
+func (o Objects) Patched(field string, patches []v1alpha1.Patch, own bool) (Objects, error) {
 	if len(patches) == 0 {
 		return o, nil
 	}
@@ -38,7 +38,7 @@ func (o Objects) Patched(patches []v1alpha1.Patch, own bool) (Objects, error) {
 	for i, one := range patches {
 		var err error
 		if patched, err = patched.with(one); err != nil {
-			return Objects{}, fmt.Errorf("spec.workload.patches[%d]: %w", i, err)
+			return Objects{}, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 	}
 	patched.reassert(o, own)

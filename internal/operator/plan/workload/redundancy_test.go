@@ -47,7 +47,7 @@ func TestRedundancy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := workload.Redundancy{Evictable: 1, Others: observed.OtherNodes{Exist: true, Usable: true}, Before: since(now.Add(-6 * time.Minute)), Now: now,
 				Workload: workload.Workload{Settings: observed.Settings{Namespace: "conversion-system"}, Name: "converter-fleet-blue",
-					Spec: v1alpha1.Workload{Replicas: new(int32(3))}}}
+					Spec: v1alpha1.ConverterPods{Replicas: new(int32(3))}}}
 			for _, name := range []string{"a", "b", "c"} {
 				r.Pods = append(r.Pods, observed.Pod{Name: name, UID: types.UID(name), Node: "one", Ready: true, Created: now.Add(-time.Hour)})
 			}

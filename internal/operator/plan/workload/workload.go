@@ -29,9 +29,9 @@ const (
 	// ServicePort is the port that API servers call. Every network allows 443.
 	ServicePort = 443
 	// PortName is the name of that port in the Service and in converter pods. A Service finds pods by it
-	// before and after a change of spec.workload.port.
+	// before and after a change of port.
 	PortName = "https"
-	// ContainerPort is the port of converter pods without spec.workload.port.
+	// ContainerPort is the port of converter pods that have no other.
 	ContainerPort = 9443
 
 	// CertificateVolume is the name of the volume with the serving certificate.
@@ -67,7 +67,7 @@ type Workload struct {
 	// Name of the objects. Labels and Annotations are on all of them.
 	Name                string
 	Labels, Annotations map[string]string
-	Spec                v1alpha1.Workload
+	Spec                v1alpha1.ConverterPods
 	// MaxReplicas is the number of pods up to which an autoscaler scales; zero without one.
 	MaxReplicas int32
 	// Certificate is the name of the Secret with the serving certificate.
@@ -225,7 +225,7 @@ func (w Workload) rollingUpdate() *appsv1apply.DeploymentStrategyApplyConfigurat
 			WithMaxSurge(intstr.FromInt32(1)).WithMaxUnavailable(intstr.FromInt(unavailable)))
 }
 
-// shape applies spec.workload to a pod, and what it inherits from the manager's. An inherited
+// shape applies the settings of a workload to a pod, and what it inherits from the manager's. An inherited
 // toleration says nothing about when a pod leaves a lost node.
 func (w Workload) shape(pod *corev1apply.PodSpecApplyConfiguration) *corev1apply.PodSpecApplyConfiguration {
 	w.Settings.Inherited.Apply(pod, w.Spec.Placement)
@@ -278,14 +278,13 @@ func (w Workload) spread(topologyKey string) *corev1apply.TopologySpreadConstrai
 // Replicas is the number of pods.
 func (w Workload) Replicas() int32 { return ptr.Deref(w.Spec.Replicas, defaultReplicas) }
 
-// Default is a workload with the resources that converter pods need, unless it has others.
-func Default(spec *v1alpha1.Workload) v1alpha1.Workload {
-	workload := ptr.Deref(spec, v1alpha1.Workload{})
-	if workload.Resources == nil {
-		workload.Resources = &v1alpha1.Resources{
+// Default adds the resources that converter pods need, unless there are others.
+func Default(pods v1alpha1.ConverterPods) v1alpha1.ConverterPods {
+	if pods.Resources == nil {
+		pods.Resources = &v1alpha1.Resources{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 		}
 	}
-	return workload
+	return pods
 }
