@@ -26,7 +26,9 @@
 package release
 
 import (
+	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +39,27 @@ const Variable = "TEST_RELEASE"
 
 // Playing reports whether slow tests run.
 func Playing() bool { return os.Getenv(Variable) != "" }
+
+// seedVariable is the environment variable with which a test repeats what it did in make test-release.
+const seedVariable = "TEST_SEED"
+
+// Seed returns the seed of random inputs, which it logs: always the same in make test, and another one each time
+// in make test-release, unless TEST_SEED has one.
+func Seed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if Playing() {
+		seed = rand.Uint64() //nolint:gosec // no secret
+	}
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%s=%d repeats this", seedVariable, seed)
+	return seed
+}
 
 // Only is the first line of a slow test. make test-release runs the test. make test skips it, and
 // the tests provenBy show the same behaviour there.
