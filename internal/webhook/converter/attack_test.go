@@ -117,7 +117,7 @@ func (r *attacker) one(of ...string) string { return of[r.IntN(len(of))] }
 
 // pause is short, and seldom as long as a second.
 func (r *attacker) pause() {
-	time.Sleep(time.Duration(r.ExpFloat64() * r.ExpFloat64() * float64(20*time.Millisecond)))
+	time.Sleep(time.Duration(r.ExpFloat64() * r.ExpFloat64() * float64(20*time.Millisecond))) //nolint:forbidigo // it is slow
 }
 
 // send sends the request, and returns the status of the answer, or why there is none.

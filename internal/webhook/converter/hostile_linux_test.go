@@ -175,7 +175,7 @@ func (v *victim) calls(t *testing.T, ended <-chan struct{}) (s service) {
 		began := time.Now()
 		s.repeated += v.serves(t, server)
 		s.took = append(s.took, time.Since(began))
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // it leaves processors to the pod
 		select {
 		case <-ended:
 			slices.Sort(s.took)
@@ -194,7 +194,7 @@ func (v *victim) serves(t *testing.T, client *http.Client) (repeated int) {
 		status, answer := v.send(t.Context(), client, hostile{method: http.MethodPost, path: webhook.ConvertPath + "/" + v.hash}, body)
 		switch {
 		case status == http.StatusTooManyRequests && repeated < 10:
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // as API servers
 			repeated++
 			continue
 		case status != http.StatusOK || !strings.Contains(answer, `"b":"x"`):

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		if err := json.Unmarshal([]byte(text), &order); err != nil {
 			panic(err)
 		}
-		fmt.Print(order.run())
+		fmt.Fprint(os.Stdout, order.run())
 		return
 	}
 	folder, err := os.MkdirTemp("", "converter")
