@@ -260,8 +260,9 @@ integration: bin/localcluster ## Test on a real kube-apiserver and etcd
 	@$(integrate) $$(grep -rl --include='*_test.go' --exclude-dir=chart '^//go:build integration' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: integration-release
-integration-release: ## Test on a real kube-apiserver and etcd, including slow tests
+integration-release: ## Test on a real kube-apiserver and etcd, including slow tests, and attack a converter for an hour
 	@TEST_RELEASE=1 $(MAKE) --no-print-directory integration
+	@TEST_RELEASE=1 go test -vet=off -count=1 $(LIMIT) $(TESTFLAGS) ./internal/webhook/converter
 
 .PHONY: certmanager
 certmanager: bin/localcluster bin/tools/golangci-lint ## Test certificates with cert-manager's own controllers, on a real kube-apiserver; downloads cert-manager

@@ -8,14 +8,16 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 )
 
 // listener accepts connections while there is room for them. One address has at most as many as there is still
-// room for: half of all, if it is alone, and less for each of several. So there is always room for another
-// address. API servers have few addresses, and a connection for each call at the same time.
+// room for: half of all, if it is alone, and less for each of several. If many addresses leave no room, another one
+// gets that of a connection on which the pod waits for a client. API servers have few addresses, and a connection for
+// each call at the same time.
 type listener struct {
 	net.Listener
 	// tls is nil for connections without TLS.
@@ -25,7 +27,7 @@ type listener struct {
 	log   logr.Logger
 
 	mu        sync.Mutex
-	open      int64
+	open      map[*connection]bool
 	addresses map[string]*address
 }
 
@@ -43,20 +45,15 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := l.admit(accepted.RemoteAddr())
-		if from == nil {
-			accepted.Close()
-			continue
+		if c := l.admit(accepted, accepted.RemoteAddr()); c != nil {
+			return c, nil
 		}
-		if l.tls != nil {
-			accepted = tls.Server(accepted, l.tls)
-		}
-		return &connection{Conn: accepted, listener: l, from: from}, nil
+		accepted.Close()
 	}
 }
 
-// admit counts a connection, and returns nil if there is no room for it.
-func (l *listener) admit(remote net.Addr) *address {
+// admit makes room for a connection, and returns nil if there is none.
+func (l *listener) admit(accepted net.Conn, remote net.Addr) *connection {
 	host, _, _ := net.SplitHostPort(remote.String()) // it is empty for what is no address of TCP
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,31 +61,70 @@ func (l *listener) admit(remote net.Addr) *address {
 	if from == nil {
 		from = &address{name: host, bodies: holder{part: partOfAddress}}
 	}
-	if limit := l.limit(); from.connections >= limit-l.open-1 {
-		l.log.V(1).Info("Connection refused", "address", host, "connections", from.connections, "all", l.open, "limit", limit)
-		return nil
+	if open, limit := int64(len(l.open)), l.limit(); from.connections >= limit-open-1 {
+		other := l.longestWait(from.connections)
+		if other == nil {
+			l.log.V(1).Info("Connection refused", "address", host, "connections", from.connections, "all", open, "limit", limit)
+			return nil
+		}
+		l.log.V(1).Info("Connection closed in favor of another address", "address", other.from.name, "connections", other.from.connections, "other", host)
+		l.remove(other)
+		other.accepted.Close() // without TLS' message, for which a client might have no room
 	}
 	l.addresses[host] = from
 	from.connections++
-	l.open++
-	return from
+	c := &connection{Conn: accepted, accepted: accepted, listener: l, from: from}
+	if l.tls != nil {
+		c.Conn = tls.Server(accepted, l.tls)
+	}
+	c.waiting.Store(int64(clock()))
+	l.open[c] = true
+	return c
+}
+
+// longestWait returns the connection that has waited longest for its client, of an address with the most
+// connections, and more than some; nil if there is none.
+func (l *listener) longestWait(some int64) (longest *connection) {
+	for c := range l.open {
+		switch since := c.waiting.Load(); {
+		case since == 0 || c.from.connections <= some:
+		case longest == nil || c.from.connections > longest.from.connections,
+			c.from.connections == longest.from.connections && since < longest.waiting.Load():
+			longest = c
+		}
+	}
+	return longest
+}
+
+// remove counts a connection no longer. The caller must hold l.mu.
+func (l *listener) remove(c *connection) {
+	if !l.open[c] {
+		return
+	}
+	delete(l.open, c)
+	if c.from.connections--; c.from.connections == 0 {
+		delete(l.addresses, c.from.name)
+	}
 }
 
 // connections returns the number of connections.
-func (l *listener) connections() int64 {
+func (l *listener) connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.open
+	return len(l.open)
 }
 
 // connection is a connection whose first request may come late, and once it has begun, not slowly. net/http would
 // limit the time from the connection on, and closes one that an API server may still use.
 type connection struct {
 	net.Conn
+	// accepted is the connection without TLS.
+	accepted net.Conn
 	listener *listener
 	from     *address
 	used     bool
-	closed   sync.Once
+	// waiting is since when the pod waits for the client, by clock, and 0 while it works for it.
+	waiting atomic.Int64
 }
 
 // Read implements net.Conn. net/http limits the time for the handshake, as for a header.
@@ -113,27 +149,22 @@ func (c *connection) Read(into []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *connection) Close() error {
-	c.closed.Do(func() {
-		c.listener.mu.Lock()
-		defer c.listener.mu.Unlock()
-		c.listener.open--
-		if c.from.connections--; c.from.connections == 0 {
-			delete(c.listener.addresses, c.from.name)
-		}
-	})
+	c.listener.mu.Lock()
+	c.listener.remove(c)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// addressKey is the key of the address in the context of a call.
-type addressKey struct{}
+// connectionKey is the key of the connection in the context of a call.
+type connectionKey struct{}
 
-// withAddress adds the address of a connection to the context of its calls.
-func withAddress(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, addressKey{}, c.(*connection).from)
+// withConnection adds a connection to the context of its calls.
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// addressOf returns the address of a call, nil if it is unknown.
-func addressOf(ctx context.Context) *address {
-	from, _ := ctx.Value(addressKey{}).(*address)
-	return from
+// connectionOf returns the connection of a call, nil if it is unknown.
+func connectionOf(ctx context.Context) *connection {
+	c, _ := ctx.Value(connectionKey{}).(*connection)
+	return c
 }

@@ -6,8 +6,10 @@ package webhook
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,18 +23,19 @@ import (
 // TestConnectionsHaveALimit: an address gets at most as many connections as there is still room for, so that there is
 // room for others.
 func TestConnectionsHaveALimit(t *testing.T) {
-	l := &listener{limit: func() int64 { return 100 }, log: logr.Discard(), addresses: map[string]*address{}}
-	var open []net.Conn
+	l := &listener{limit: func() int64 { return 100 }, log: logr.Discard(), open: map[*connection]bool{}, addresses: map[string]*address{}}
+	var open []*connection
 	connect := func(host string) bool {
-		from := l.admit(&net.TCPAddr{IP: net.ParseIP(host)})
-		if from != nil {
-			_, served := net.Pipe()
-			open = append(open, &connection{Conn: served, listener: l, from: from})
+		_, served := net.Pipe()
+		c := l.admit(served, &net.TCPAddr{IP: net.ParseIP(host)})
+		if c != nil {
+			c.waiting.Store(0)
+			open = append(open, c)
 		}
-		return from != nil
+		return c != nil
 	}
 	flood := func(host string) (accepted int) {
-		for connect(host) {
+		for accepted < 200 && connect(host) {
 			accepted++
 		}
 		return accepted
@@ -41,9 +44,21 @@ func TestConnectionsHaveALimit(t *testing.T) {
 	expect.Equal(t, "of a second", 25, flood("10.0.0.2"))
 	expect.Equal(t, "of a third", 12, flood("fd00::3"))
 	expect.Equal(t, "a fourth is accepted", true, connect("10.0.0.4"))
+	for i := range 250 {
+		connect(fmt.Sprint("10.0.1.", i))
+	}
+	expect.Equal(t, "connections of many addresses", 99, l.connections())
+	expect.Equal(t, "another is accepted while the pod works for all", false, connect("10.0.0.5"))
+	open[60].waiting.Store(2)
+	open[40].waiting.Store(4)
+	open[30].waiting.Store(3)
+	expect.Equal(t, "another is accepted while the pod waits for some", true, connect("10.0.0.5"))
+	expect.Equal(t, "connections of the first address", 49, l.addresses["10.0.0.1"].connections)
+	expect.Equal(t, "it has lost the one that waited longest", false, l.open[open[30]])
+	expect.Equal(t, "the first address is accepted", false, connect("10.0.0.1"))
 	for _, c := range open {
-		c.Close()
-		c.Close() // a second time, as net/http does
+		expect.NoError(t, c.Close())
+		expect.NoError(t, c.Close()) // a second time, as net/http does
 	}
 	expect.Equal(t, "connections in the end", 0, l.connections())
 	expect.Equal(t, "addresses in the end", 0, len(l.addresses))
@@ -101,4 +116,68 @@ func TestSlowHeaders(t *testing.T) {
 		synctest.Wait()
 		expect.Equal(t, "connections in the end", 0, server.listener.connections())
 	})
+}
+
+// TestManyAddresses: clients of more addresses than there may be connections, which send nothing, a part of a header or
+// a part of a body, do not keep others from connecting, and the connection of an API server stays open.
+func TestManyAddresses(t *testing.T) {
+	server := start(t, newTestHandler())
+	trust := &tls.Config{RootCAs: server.authority.Pool(), ServerName: serviceName}
+	from := func(ip net.IP) *net.Dialer { return &net.Dialer{LocalAddr: &net.TCPAddr{IP: ip}} }
+	apiServer, err := tls.DialWithDialer(from(net.IPv4(127, 0, 0, 2)), "tcp", server.address, trust)
+	expect.NoError(t, err)
+	defer apiServer.Close()
+	answers := bufio.NewReader(apiServer)
+	call := func() {
+		t.Helper()
+		body := v1Review(twoObjects)
+		_, err := fmt.Fprintf(apiServer, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", testPath, len(body), body)
+		expect.NoError(t, err)
+		response, err := http.ReadResponse(answers, nil)
+		expect.NoError(t, err)
+		_, err = io.Copy(io.Discard, response.Body)
+		expect.NoError(t, err)
+		expect.Equal(t, "status of an API server", http.StatusOK, response.StatusCode)
+	}
+	const request = "POST " + testPath + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+	for i := range int(server.handler.limiters.connections.Load()) + 50 {
+		if i%50 == 0 {
+			call()
+		}
+		slow, err := from(net.IPv4(127, 1, byte(i), byte(1+i/256))).DialContext(t.Context(), "tcp", server.address)
+		expect.NoError(t, err)
+		t.Cleanup(func() { slow.Close() })
+		if part := []int{0, len(request) / 2, len(request)}[i%3]; part > 0 {
+			_, err := io.WriteString(tls.Client(slow, trust), request[:part])
+			expect.NoError(t, err)
+		}
+	}
+	kubelet := &http.Client{Transport: &http.Transport{DialContext: from(net.IPv4(127, 0, 0, 3)).DialContext, TLSClientConfig: trust}}
+	defer kubelet.CloseIdleConnections()
+	expect.Equal(t, "status of a probe", http.StatusOK, server.call(t, kubelet, http.MethodGet, HealthPath, "").Status)
+	call()
+}
+
+// TestManySlowCalls: calls that announce a body and send one byte of it hold next to nothing, and clients of other
+// addresses are answered at once.
+func TestManySlowCalls(t *testing.T) {
+	server := start(t, newTestHandler())
+	accepted := 0
+	for range 600 {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.address)
+		expect.NoError(t, err)
+		t.Cleanup(func() { connection.Close() })
+		slow := tls.Client(connection, &tls.Config{RootCAs: server.authority.Pool(), ServerName: serviceName})
+		if _, err := io.WriteString(slow, "POST "+testPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 65536\r\n\r\n{"); err == nil {
+			accepted++
+		}
+	}
+	if limit := int(server.handler.limiters.connections.Load()); accepted < 100 || accepted > limit/2 {
+		t.Errorf("%d connections are accepted, of %d", accepted, limit)
+	}
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	other := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: server.authority.Pool(), ServerName: serviceName}}}
+	defer other.CloseIdleConnections()
+	expect.Equal(t, "status of another client", http.StatusOK, server.call(t, other, http.MethodPost, testPath, v1Review(twoObjects)).Status)
+	expect.Equal(t, "bytes in flight", 0, server.handler.limiters.used())
 }

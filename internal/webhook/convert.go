@@ -48,6 +48,8 @@ type exchange struct {
 	tooMuch bool
 	// probe reports whether the call is a probe of the operator, not one in production.
 	probe bool
+	// connection is nil if it is unknown.
+	connection *connection
 	// ctx is the context of the call, and began its start by clock.
 	ctx   context.Context
 	began time.Duration
@@ -90,8 +92,8 @@ func (h *Handler) newExchange(ctx context.Context) *exchange {
 	x := exchanges.Get().(*exchange)
 	x.handler, x.served, x.began = h, h.served.Load(), clock()
 	x.kind = x.served.other
-	if address := addressOf(ctx); address != nil {
-		x.claim.holders = append(x.claim.holders, &address.bodies)
+	if x.connection = connectionOf(ctx); x.connection != nil {
+		x.claim.holders = append(x.claim.holders, &x.connection.from.bodies)
 	}
 	return x
 }

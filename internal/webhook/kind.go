@@ -41,6 +41,9 @@ func (x *exchange) shared() bool { return len(x.served.kinds) > 1 }
 // beginWork waits for memory to convert, and for a processor.
 func (x *exchange) beginWork(ctx context.Context) *refusal {
 	x.spare = conversionBytes + textBytes*int64(len(x.in))
+	if x.connection != nil {
+		x.connection.waiting.Store(0) // until the server has answered
+	}
 	var err error
 	if x.work, err = x.handler.limiters.work.acquire(ctx, &x.kind.held.work, x.spare); err != nil {
 		if ctx.Err() == nil {

@@ -122,7 +122,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           s.receive(handler),
 		Protocols:         protocols,
-		ConnContext:       withAddress,
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
@@ -133,7 +133,7 @@ func (s *Server) newHTTPServer(handler http.Handler) *http.Server {
 }
 
 func (s *Server) newListener(config *tls.Config, limit func() int64) *listener {
-	return &listener{tls: config, limit: limit, log: s.options.Log, addresses: map[string]*address{}}
+	return &listener{tls: config, limit: limit, log: s.options.Log, open: map[*connection]bool{}, addresses: map[string]*address{}}
 }
 
 // receive limits the time for the body of a request.
@@ -141,6 +141,7 @@ func (s *Server) receive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readTimeout)) // net/http supports it
 		handler.ServeHTTP(w, r)
+		connectionOf(r.Context()).waiting.Store(int64(clock()))
 	})
 }
 

@@ -11,7 +11,8 @@
 //	                      versions of it, and tests the local cluster. With all stories, it also
 //	                      checks that no right is unused. make test: what each story names in Only
 //	integration-release   API servers without a watch cache, and a migration with a lagging API
-//	                      server. make test: what Only names
+//	                      server. make test: what Only names. And 100,000 requests attack a converter,
+//	                      of which make test has 500
 //	STAGE@VERSION         builds other versions of Kubernetes. make test: the recorded answers of
 //	                      each version, in package answers
 //	certmanager           builds another project. make test: TestCertManager and TestInjected
@@ -26,7 +27,9 @@
 package release
 
 import (
+	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -37,6 +40,27 @@ const Variable = "TEST_RELEASE"
 
 // Playing reports whether slow tests run.
 func Playing() bool { return os.Getenv(Variable) != "" }
+
+// seedVariable is the environment variable with which a test repeats what it did in make test-release.
+const seedVariable = "TEST_SEED"
+
+// Seed returns the seed of random inputs, which it logs: always the same in make test, and another one each time
+// in make test-release, unless TEST_SEED has one.
+func Seed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if Playing() {
+		seed = rand.Uint64() //nolint:gosec // no secret
+	}
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%s=%d repeats this", seedVariable, seed)
+	return seed
+}
 
 // Only is the first line of a slow test. make test-release runs the test. make test skips it, and
 // the tests provenBy show the same behaviour there.
