@@ -172,7 +172,7 @@ func TestNewcomer(t *testing.T) {
 			b.checked("1 problem")
 			b.until(`document.querySelector('.stale')`)
 			line := ask[string](b, `document.querySelector('#panel-policy .problems button').innerText`)
-			expect.Equal(t, "the problem is in", "line 12", line)
+			expect.Equal(t, "the problem is in", "line 13", line)
 			b.write("policy", strings.Replace(b.policyText(), "cronSpecs", "cronSpec", 1))
 			b.checked("Nothing is lost")
 			expect.Equal(t, "curves leave .cronSpec", 5, ask[int](b, `document.querySelectorAll('path.translated[data-from="1"]').length`))
