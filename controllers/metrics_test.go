@@ -83,7 +83,8 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 				Objects: 7, Bytes: 900, LargestBytes: 400, Seen: 12, Complete: true, Time: at(500),
 				Versions: []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 7, Bytes: 900}},
 			},
-			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: new(at(3600))}},
+			Versions:   []v1alpha1.VersionStatus{{Name: "v1beta1", Deprecated: true, SafeToUnserve: true}},
+			Retirement: []v1alpha1.RetirementStatus{{Version: "v1beta1", LastRequested: new(at(3600))}},
 		},
 	}
 }
