@@ -36,7 +36,7 @@ const (
 // manager itself may not.
 func (r *reader) findDependents(ctx context.Context, s step.FindDependents) observed.BackgroundCheck {
 	failed := func(message string) observed.BackgroundCheck {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonDependentsUnknown, Message: message}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: message}
 	}
 	if !r.searches.acquire(ctx) {
 		return failed("the manager is shutting down")
@@ -100,6 +100,6 @@ func foundDependents(report *dependents.Report) observed.BackgroundCheck {
 		return check
 	}
 	// It takes the same time again, so it is not repeated at once.
-	check.Reason, check.Lost = v1alpha1.ReasonDependentsUnknown, true
+	check.Reason, check.Lost = v1alpha1.ReasonCheckFailed, true
 	return check
 }

@@ -51,7 +51,7 @@ func TestFoundDependents(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if c.want.Message != "" {
-				c.want.Reason, c.want.Lost = "DependentsUnknown", true
+				c.want.Reason, c.want.Lost = "CheckFailed", true
 			}
 			if c.want.Dependents == nil {
 				c.want.Dependents = map[string]observed.Dependents{}

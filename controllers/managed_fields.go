@@ -78,7 +78,7 @@ type managedFieldsCleaner struct {
 // a user that may do nothing else.
 func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFields) observed.BackgroundCheck {
 	if !r.cleanings.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: "the manager is shutting down"}
 	}
 	defer r.cleanings.release()
 	config := rest.CopyConfig(r.config)
@@ -87,11 +87,11 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 	pages.Bound(config)
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: err.Error()}
 	}
 	manager, err := metadata.NewForConfig(r.config)
 	if err != nil {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: err.Error()}
 	}
 	storage := crds.StorageVersion(s.CRD)
 	all := client.Resource(crds.Resource(s.CRD, storage))
@@ -107,7 +107,7 @@ func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFiel
 		},
 	}
 	if err := c.run(ctx); err != nil {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: err.Error()}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: err.Error()}
 	}
 	return observed.BackgroundCheck{Held: c.count.counted(), Discarded: c.discarded}
 }

@@ -69,7 +69,7 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 		},
 		Status: v1alpha1.ConversionPolicyStatus{
 			Conditions:  []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObjectsFailed}},
-			CRD:         &v1alpha1.CRDStatus{StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}},
+			CRD:         &v1alpha1.CRDStatus{ServedVersions: []string{"v1beta1", "v1"}, StorageVersion: "v1", StoredVersions: []string{"v1beta1", "v1"}},
 			Webhook:     &v1alpha1.WebhookStatus{Desired: 2, Ready: 1},
 			Certificate: &v1alpha1.CertificateStatus{NotAfter: at(2000), CANotAfter: at(3000)},
 			Drift:       &v1alpha1.DriftStatus{LastTime: at(1000)},
@@ -83,7 +83,8 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 				Objects: 7, Bytes: 900, LargestBytes: 400, Seen: 12, Complete: true, Time: at(500),
 				Versions: []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 7, Bytes: 900}},
 			},
-			Versions: []v1alpha1.VersionStatus{{Name: "v1beta1", Served: true, Deprecated: true, SafeToUnserve: true, LastRequested: new(at(3600))}},
+			Versions:   []v1alpha1.VersionStatus{{Name: "v1beta1", Deprecated: true, SafeToUnserve: true}},
+			Retirement: []v1alpha1.RetirementStatus{{Version: "v1beta1", LastRequested: new(at(3600))}},
 		},
 	}
 }
@@ -151,7 +152,7 @@ func TestPolicyMetrics(t *testing.T) {
 		`version_state{,state="safe_to_unserve",version="v1beta1"} 1`,
 		`version_state{,state="served",version="v1beta1"} 1`,
 		`version_state{,state="storage",version="v1beta1"} 0`,
-		`version_state{,state="stored",version="v1beta1"} 0`,
+		`version_state{,state="stored",version="v1beta1"} 1`,
 	}
 	expect.Equal(t, "result", want, got)
 }

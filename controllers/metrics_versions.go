@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -64,15 +65,18 @@ func collectOversized(policy *v1alpha1.ConversionPolicy, set setGauge) {
 }
 
 func collectVersions(policy *v1alpha1.ConversionPolicy, set setGauge) {
+	crd := cmp.Or(policy.Status.CRD, &v1alpha1.CRDStatus{})
 	for _, version := range policy.Status.Versions {
-		set(versionMetric, asFloat(version.Served), version.Name, "served")
-		set(versionMetric, asFloat(version.Storage), version.Name, "storage")
-		set(versionMetric, asFloat(version.Stored), version.Name, "stored")
+		set(versionMetric, asFloat(slices.Contains(crd.ServedVersions, version.Name)), version.Name, "served")
+		set(versionMetric, asFloat(crd.StorageVersion == version.Name), version.Name, "storage")
+		set(versionMetric, asFloat(slices.Contains(crd.StoredVersions, version.Name)), version.Name, "stored")
 		set(versionMetric, asFloat(version.Deprecated), version.Name, "deprecated")
 		set(versionMetric, asFloat(version.SafeToUnserve), version.Name, "safe_to_unserve")
 		set(versionMetric, asFloat(version.SafeToRemove), version.Name, "safe_to_remove")
+	}
+	for _, version := range policy.Status.Retirement {
 		if version.LastRequested != nil {
-			set(requestedMetric, float64(version.LastRequested.Unix()), version.Name)
+			set(requestedMetric, float64(version.LastRequested.Unix()), version.Version)
 		}
 	}
 	for _, retirement := range policy.Spec.Retirement {

@@ -41,7 +41,7 @@ func (r *ConversionPolicyReconciler) observeComposite(ctx context.Context, state
 			Message: says + "and the operator lacks permission to read that: install config/components/crossplane"}
 		return nil
 	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err), err == nil && object.GetUID() != owner.UID:
-		state.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonCompositeNotFound,
+		state.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonCompositeNotUsable,
 			Message: says + "which does not exist: create it again, or remove that owner from metadata.ownerReferences of the CustomResourceDefinition"}
 		return nil
 	case err != nil:

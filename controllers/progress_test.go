@@ -22,7 +22,7 @@ func statusOf(ready metav1.ConditionStatus, reason, message string) v1alpha1.Con
 // TestPace: a status that shows only progress is written once in progressPause, and all others at once.
 func TestPace(t *testing.T) {
 	storing := statusOf(metav1.ConditionFalse, v1alpha1.ReasonRollingOut, "storing")
-	sampling := statusOf(metav1.ConditionFalse, v1alpha1.ReasonSampling, "sampling")
+	sampling := statusOf(metav1.ConditionFalse, v1alpha1.ReasonProbing, "sampling")
 	active := statusOf(metav1.ConditionFalse, v1alpha1.ReasonConfiguring, "configuring")
 	active.ActiveRevisions = []v1alpha1.ActiveRevision{{Revision: "abc"}}
 	cases := map[string]struct {

@@ -100,10 +100,10 @@ func (r *ConversionPolicyReconciler) emit(object client.Object, list []gate.Even
 
 // driftAction maps the answer to a drift to the reason and the action of its event.
 var driftAction = map[v1alpha1.DriftAnswer]struct{ reason, action string }{
-	v1alpha1.DriftRepaired:  {v1alpha1.ReasonConversionDrifted, "Repair"},
+	v1alpha1.DriftRepaired:  {v1alpha1.ReasonDrifted, "Repair"},
 	v1alpha1.DriftKept:      {v1alpha1.ReasonConversionKept, "Keep"},
-	v1alpha1.DriftTolerated: {v1alpha1.ReasonConversionDrifted, "Tolerate"},
-	v1alpha1.DriftContested: {v1alpha1.ReasonConversionContested, "Stall"},
+	v1alpha1.DriftTolerated: {v1alpha1.ReasonDrifted, "Tolerate"},
+	v1alpha1.DriftContested: {v1alpha1.ReasonContested, "Stall"},
 }
 
 // reasonVersionsChanged is the reason of the event on a CustomResourceDefinition whose

@@ -95,7 +95,7 @@ func TestOneStatusWrite(t *testing.T) {
 			step.Warn{CRD: &apiextensionsv1.CustomResourceDefinition{}, Reason: "Beware", Note: "of this"},
 		},
 	}
-	drift := []string{"Warning ConversionDrifted a client wrote", "Warning ConversionDrifted a client wrote"}
+	drift := []string{"Warning Drifted a client wrote", "Warning Drifted a client wrote"}
 	wanted := []string{"Normal Succeeded Ready is True", "Warning Beware of this", "Warning Beware of this"}
 	cases := map[string]struct {
 		decided plan.Plan

@@ -55,7 +55,7 @@ func (r *reader) takeSamples(ctx context.Context, s step.TakeSamples) observed.B
 		turns = r.resamples
 	}
 	if !turns.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the manager is shutting down"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: "the manager is shutting down"}
 	}
 	defer turns.release()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -82,7 +82,7 @@ func (r *reader) outcomeOf(ctx context.Context, s step.TakeSamples, taken int, e
 	var unread *unreadError
 	switch {
 	case errors.As(err, &unread):
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: unread.Error(), Lost: true, Objects: taken}
 	case errors.As(err, &failed):
 		ctrl.LoggerFrom(ctx).Info("Live objects could not be read, or converted", "again", s.Again, "reason", failed.Error())
 		return observed.BackgroundCheck{Reason: failed.reason, Message: failed.Error()}
@@ -241,5 +241,5 @@ func retryForbidden(ctx context.Context, read func() error) error {
 }
 
 func wrapUnreadable(err error) error {
-	return &readError{v1alpha1.ReasonSamplesUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
+	return &readError{v1alpha1.ReasonObjectsUnreadable, fmt.Errorf("reading live objects to convert: %w", err)}
 }

@@ -114,15 +114,6 @@ type CertManagerCertificates struct {
 	// ACME issuers do not.
 	// +required
 	IssuerRef IssuerReference `json:"issuerRef"`
-
-	// duration is the requested validity of the certificate; the default is
-	// cert-manager's.
-	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]{1,7}(h|m|s|ms)){1,4}$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h')",message="duration must be 1h or more, as cert-manager requires"
-	Duration *metav1.Duration `json:"duration,omitempty"`
 }
 
 // IssuerReference names an issuer of cert-manager, or of a project that extends it.
@@ -209,8 +200,4 @@ type RotationStatus struct {
 	// since is when it entered this state.
 	// +required
 	Since metav1.Time `json:"since"`
-	// next is when the next step happens by itself: in Propagating the end of the wait,
-	// and in Idle, if known, the replacement of the authority.
-	// +optional
-	Next *metav1.Time `json:"next,omitempty"`
 }

@@ -69,10 +69,24 @@ const (
 	ReasonDeleting = "Deleting"
 	// ReasonApplyFailed: the API server refused a step; it is tried again.
 	ReasonApplyFailed = "ApplyFailed"
-	// ReasonNotNeeded: nothing is to be converted.
+	// ReasonNotNeeded: there is nothing to convert, to migrate or to retire.
 	ReasonNotNeeded = "NotNeeded"
 	// ReasonForeignStorageMigration: another migration is in flight; the operator does not change the CustomResourceDefinition until it ends.
 	ReasonForeignStorageMigration = "ForeignStorageMigration"
+	// ReasonDrifted: another client changed what the operator wrote to the CustomResourceDefinition: spec.conversion, or spec.versions.
+	ReasonDrifted = "Drifted"
+	// ReasonContested: another client keeps changing it; the operator has stopped writing it.
+	ReasonContested = "Contested"
+	// ReasonCustomConverter: the converter is the user's: there is nothing to compile, or no pod to run.
+	ReasonCustomConverter = "CustomConverter"
+	// ReasonObjectsUnreadable: live objects cannot be read.
+	ReasonObjectsUnreadable = "ObjectsUnreadable"
+	// ReasonRoundTripFailed: a live object changes in a round trip.
+	ReasonRoundTripFailed = "RoundTripFailed"
+	// ReasonRightsNotGranted: an administrator grants the rights to objects, and some are missing; the message has the commands.
+	ReasonRightsNotGranted = "RightsNotGranted"
+	// ReasonResolved is the reason of the event at the end of a condition that exists only during a problem.
+	ReasonResolved = "Resolved"
 )
 
 // Reasons of Ready.
@@ -81,12 +95,6 @@ const (
 	ReasonSucceeded = "Succeeded"
 	// ReasonWaitingForVersion: the webhook waits for a version that the CustomResourceDefinition does not have yet.
 	ReasonWaitingForVersion = "WaitingForVersion"
-)
-
-// Reasons of several conditions.
-const (
-	// ReasonRightsNotGranted: an administrator grants the rights to objects, and some are missing; the message has the commands.
-	ReasonRightsNotGranted = "RightsNotGranted"
 )
 
 // Reasons of RulesValid.
@@ -103,18 +111,12 @@ const (
 	ReasonInvalidRules = "InvalidRules"
 	// ReasonUnsupportedPolicy: the policy was written for a later version of the operator.
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
-	// ReasonInvalidPatch: a patch of spec.workload.patches cannot be applied.
-	ReasonInvalidPatch = "InvalidPatch"
-	// ReasonInvalidServiceAccount: the image is to run with a ServiceAccount of the operator.
-	ReasonInvalidServiceAccount = "InvalidServiceAccount"
-	// ReasonCustomConverter: the converter is the user's; there is nothing to compile.
-	ReasonCustomConverter = "CustomConverter"
+	// ReasonInvalidWorkload: a patch of spec.workload.patches cannot be applied, or the image is to run with a ServiceAccount of the operator.
+	ReasonInvalidWorkload = "InvalidWorkload"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
 	ReasonPreserveUnknownFields = "PreserveUnknownFields"
-	// ReasonSchemasEqual: all versions have the same fields, and nothing needs to convert.
-	ReasonSchemasEqual = "SchemasEqual"
-	// ReasonLossAccepted: fields that versions lack are lost, as the policy accepts by name.
-	ReasonLossAccepted = "LossAccepted"
+	// ReasonSchemasCompatible: without a converter, no field is lost that the policy does not give up by name.
+	ReasonSchemasCompatible = "SchemasCompatible"
 	// ReasonSchemasDiffer: without a converter, fields would be lost that the policy does not give up.
 	ReasonSchemasDiffer = "SchemasDiffer"
 )
@@ -132,8 +134,6 @@ const (
 	ReasonAwaitingMigration = "AwaitingMigration"
 	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonMissingCA: the certificate comes without the certificate of its authority.
-	ReasonMissingCA = "MissingCA"
 	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
 	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
 	// ReasonNotInjected: no injector has written caBundle.
@@ -146,26 +146,18 @@ const (
 	ReasonAllPodsReady = "AllPodsReady"
 	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
 	ReasonSomePodsReady = "SomePodsReady"
-	// ReasonRollingOut: converter pods with the current plan are being started.
+	// ReasonRollingOut: converter pods are being started, or load the current ruleset, or the Service has no ready endpoint yet.
 	ReasonRollingOut = "RollingOut"
-	// ReasonFleetNotFound: the ConverterFleet that the policy names does not exist, or is being deleted.
-	ReasonFleetNotFound = "FleetNotFound"
-	// ReasonFleetInUse: policies use the ConverterFleet that is being deleted.
-	ReasonFleetInUse = "FleetInUse"
+	// ReasonFleetUnavailable: the ConverterFleet that the policy names does not exist, is being deleted, or has no room for the ruleset.
+	ReasonFleetUnavailable = "FleetUnavailable"
 	// ReasonOneNode: all ready converter pods of a policy or a fleet are on one node.
 	ReasonOneNode = "OneNode"
 	// ReasonCABundleOutdated: CustomResourceDefinitions that convert through a ConverterFleet do not trust its next authority, or still trust the previous one.
 	ReasonCABundleOutdated = "CABundleOutdated"
-	// ReasonFleetFull: the ConverterFleet has no room for the ruleset.
-	ReasonFleetFull = "FleetFull"
 	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
 	ReasonRulesetLost = "RulesetLost"
-	// ReasonWaitingForEndpoints: the Service has no ready endpoint yet.
-	ReasonWaitingForEndpoints = "WaitingForEndpoints"
 	// ReasonNoPodsReady: no converter pod is ready, conversions fail.
 	ReasonNoPodsReady = "NoPodsReady"
-	// ReasonExternal: the operator does not run the converter, and its Service or URL exists.
-	ReasonExternal = "External"
 	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
 	ReasonServiceNotFound = "ServiceNotFound"
 )
@@ -175,14 +167,8 @@ const (
 const (
 	// ReasonVerified: every converter pod answered for every version pair.
 	ReasonVerified = "Verified"
-	// ReasonProbing: the probe of a converter pod, or of the path from the API server, is pending.
+	// ReasonProbing: a converter pod, the path from the API server, or live objects are being tried.
 	ReasonProbing = "Probing"
-	// ReasonSampling: live objects are being converted there and back.
-	ReasonSampling = "Sampling"
-	// ReasonRoundTripFailed: a live object changes in a round trip. SamplesFailing has it too.
-	ReasonRoundTripFailed = "RoundTripFailed"
-	// ReasonSamplesUnreadable: live objects cannot be read.
-	ReasonSamplesUnreadable = "SamplesUnreadable"
 	// ReasonTLSVerificationFailed: the certificate of a converter pod is not valid by caBundle, for the server name, or at this time.
 	ReasonTLSVerificationFailed = "TLSVerificationFailed"
 	// ReasonUnexpectedAnswer: what answers is no converter, or refuses the probe.
@@ -201,18 +187,12 @@ const (
 	ReasonConfiguring = "Configuring"
 	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
 	ReasonForeignWebhook = "ForeignWebhook"
-	// ReasonCompositeNotFound: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist.
-	ReasonCompositeNotFound = "CompositeNotFound"
-	// ReasonClaimsNotSupported: Crossplane generates the CustomResourceDefinition, and would use its conversion for claims, too.
-	ReasonClaimsNotSupported = "ClaimsNotSupported"
+	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims.
+	ReasonCompositeNotUsable = "CompositeNotUsable"
 	// ReasonForeignInjector: an annotation makes an injector write caBundle.
 	ReasonForeignInjector = "ForeignInjector"
 	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.
 	ReasonBootstrapDeadlock = "BootstrapDeadlock"
-	// ReasonConversionDrifted: another client changed spec.conversion of a CustomResourceDefinition that converted through the converter pods.
-	ReasonConversionDrifted = "ConversionDrifted"
-	// ReasonConversionContested: another client keeps changing spec.conversion; the operator has stopped writing it back.
-	ReasonConversionContested = "ConversionContested"
 	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
 	ReasonAdmissionDrifted = "AdmissionDrifted"
 )
@@ -229,16 +209,12 @@ const (
 const (
 	// ReasonMigrated: a migration proved that every object is stored in the storage version.
 	ReasonMigrated = "Migrated"
-	// ReasonNothingToMigrate: objects were never stored in another version.
-	ReasonNothingToMigrate = "NothingToMigrate"
-	// ReasonMigrating: a migration is running.
+	// ReasonMigrating: a migration is running, or status.storedVersions is being corrected after it.
 	ReasonMigrating = "Migrating"
 	// ReasonMigrationPodPending: the pod of a migration is not created, or does not start.
 	ReasonMigrationPodPending = "MigrationPodPending"
 	// ReasonMigrationSuspended: spec.migration.suspend keeps a migration from going on, or from starting.
 	ReasonMigrationSuspended = "MigrationSuspended"
-	// ReasonPruning: every object is rewritten; status.storedVersions is being pruned, or gets the storage version that it lacks.
-	ReasonPruning = "Pruning"
 	// ReasonObjectsFailed: some objects could not be rewritten; status.storedVersions was not pruned.
 	ReasonObjectsFailed = "ObjectsFailed"
 	// ReasonMigrationFailed: the migration could not go on; status.storedVersions was not pruned.
@@ -253,25 +229,13 @@ const (
 	ReasonPromoting = "Promoting"
 	// ReasonPromotionRefused: spec.storageVersion cannot be the storage version; the message says why.
 	ReasonPromotionRefused = "PromotionRefused"
-	// ReasonVersionsDrifted: another client reverted a change of the policy in spec.versions.
-	ReasonVersionsDrifted = "VersionsDrifted"
-	// ReasonVersionsContested: another client keeps reverting it; the operator has stopped writing it.
-	ReasonVersionsContested = "VersionsContested"
 )
 
 // Reasons of events about a migration run, on the policy and on the
-// CustomResourceDefinition. The event of a run that ended with failures has the
-// reason of the condition.
+// CustomResourceDefinition. Other such events have the reason of the condition:
+// Migrating when a run starts or resumes, Migrated when it completes.
 const (
-	// ReasonMigrationStarted: a run has started.
-	ReasonMigrationStarted = "MigrationStarted"
-	// ReasonMigrationResumed: a suspended run continues.
-	ReasonMigrationResumed = "MigrationResumed"
-	// ReasonMigrationCompleted: every object is stored in the storage version.
-	ReasonMigrationCompleted = "MigrationCompleted"
-	// ReasonMigrationSuperseded: the CustomResourceDefinition changed during a run.
-	ReasonMigrationSuperseded = "MigrationSuperseded"
-	// ReasonMigrationCancelled: spec.migration.mode became Never during a run.
+	// ReasonMigrationCancelled: a run ended without a result: spec.migration.mode became Never, or the CustomResourceDefinition changed.
 	ReasonMigrationCancelled = "MigrationCancelled"
 	// ReasonStoredVersionsPruned: status.storedVersions names the storage version alone, after a run that proved it.
 	ReasonStoredVersionsPruned = "StoredVersionsPruned"
@@ -279,34 +243,24 @@ const (
 	ReasonPrunedByOthers = "PrunedByOthers"
 )
 
-// Reasons of VersionsRetired, besides VersionsDrifted and VersionsContested.
+// Reasons of VersionsRetired.
 const (
 	// ReasonRetired: every version of spec.retirement is where the policy wants it.
 	ReasonRetired = "Retired"
-	// ReasonNothingToRetire: spec.retirement is empty.
-	ReasonNothingToRetire = "NothingToRetire"
-	// ReasonRetiring: a version is being changed in the CustomResourceDefinition.
+	// ReasonRetiring: the operator changes a version in the CustomResourceDefinition, removes its name from the managedFields of objects, or searches for other objects that name it.
 	ReasonRetiring = "Retiring"
-	// ReasonCleaningManagedFields: the version's name is being removed from the managedFields of objects.
-	ReasonCleaningManagedFields = "CleaningManagedFields"
-	// ReasonCleaningFailed: it could not be removed from all of them; it is tried again.
-	ReasonCleaningFailed = "CleaningFailed"
-	// ReasonSearchingDependents: the operator searches for other objects that name the version.
-	ReasonSearchingDependents = "SearchingDependents"
-	// ReasonDependentsUnknown: the search failed, or could not read everything; it is tried again.
-	ReasonDependentsUnknown = "DependentsUnknown"
+	// ReasonCheckFailed: the operator could not remove the name of the version from all objects, or not search for all that name it; it tries again.
+	ReasonCheckFailed = "CheckFailed"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
-	// ReasonRequested: the next step waits until clients stop requesting the version.
-	ReasonRequested = "Requested"
-	// ReasonBlocked: the next step waits for what the message says.
+	// ReasonBlocked: the next step waits for what the message says, such as the last request of a client.
 	ReasonBlocked = "Blocked"
 )
 
 // Reasons of DeletionBlocked.
 const (
-	// ReasonVersionsInUse: more than one version is served or stored.
-	ReasonVersionsInUse = "VersionsInUse"
+	// ReasonInUse: more than one version is served or stored; or policies use the fleet that is being deleted.
+	ReasonInUse = "InUse"
 )
 
 // Reasons of ConversionsFailing.
@@ -315,44 +269,16 @@ const (
 	ReasonConversionFailed = "ConversionFailed"
 )
 
-// Reasons of SamplesFailing, besides RoundTripFailed.
-const (
-	// ReasonObjectUnreadable: a live object cannot be read, because its conversion fails.
-	ReasonObjectUnreadable = "ObjectUnreadable"
-)
-
 // Reasons of OversizedObjects.
 const (
 	// ReasonReadTruncated: reads of an object at a version leave out what has no room in its annotations, and writes of it at that version are refused.
 	ReasonReadTruncated = "ReadTruncated"
 )
 
-// Reasons of BootstrapDependency: what the objects of the kind are needed for.
+// Reasons of BootstrapDependency.
 const (
-	// ReasonNodeProvisioning: nodes are provisioned or configured by them.
-	ReasonNodeProvisioning = "NodeProvisioning"
-	// ReasonPodNetwork: pods are connected to the network by them.
-	ReasonPodNetwork = "PodNetwork"
-	// ReasonPodAdmission: pods are admitted by them.
-	ReasonPodAdmission = "PodAdmission"
-	// ReasonCertificateIssuance: certificates of the converter may be issued by them.
-	ReasonCertificateIssuance = "CertificateIssuance"
-)
-
-// Reasons of events about the end of a condition.
-const (
-	// ReasonBootstrapDependencyResolved: BootstrapDependency is gone.
-	ReasonBootstrapDependencyResolved = "BootstrapDependencyResolved"
-	// ReasonNotRedundantResolved: NotRedundant is gone.
-	ReasonNotRedundantResolved = "NotRedundantResolved"
-	// ReasonRotationUnblocked: RotationBlocked is gone.
-	ReasonRotationUnblocked = "RotationUnblocked"
-	// ReasonOversizedResolved: OversizedObjects is gone.
-	ReasonOversizedResolved = "OversizedObjectsResolved"
-	// ReasonConversionsRecovered: ConversionsFailing is gone.
-	ReasonConversionsRecovered = "ConversionsRecovered"
-	// ReasonSamplesRecovered: SamplesFailing is gone.
-	ReasonSamplesRecovered = "SamplesRecovered"
+	// ReasonNeededToStart: converter pods need nodes, a network, an admission or a certificate, and that needs objects of the kind.
+	ReasonNeededToStart = "NeededToStart"
 )
 
 // Reasons of events without a condition.

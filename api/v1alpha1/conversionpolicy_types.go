@@ -116,8 +116,8 @@ type ConversionPolicySpec struct {
 	// drift tells what happens after another client changes spec.conversion of an active
 	// CustomResourceDefinition. Repair writes it back, at most five times within ten
 	// minutes; if the other client continues, the policy stalls with the reason
-	// ConversionContested. Tolerate leaves the change in place: the policy stalls with the
-	// reason ConversionDrifted, which names the client, and the admission policies that protect
+	// Contested. Tolerate leaves the change in place: the policy stalls with the
+	// reason Drifted, which names the client, and the admission policies that protect
 	// spec.conversion admit every client's writes of it. The webhook configuration that refuses
 	// objects of a size that cannot be converted stays as it is until the conversion is restored.
 	// Migrations are suspended in both cases. The same applies to the fields of spec.versions that

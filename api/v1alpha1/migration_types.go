@@ -104,19 +104,11 @@ type Migration struct {
 	// +kubebuilder:validation:Maximum=100000
 	MaxWritesPerSecond *int32 `json:"maxWritesPerSecond,omitempty"`
 
-	// concurrency limits how many objects a run writes at the same time. The run uses
-	// fewer while API servers answer slowly. The operator chooses a limit by default,
-	// currently 32. A change takes effect immediately.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=256
-	Concurrency *int32 `json:"concurrency,omitempty"`
-
 	// verify tells how a run is verified before storedVersions is pruned. None relies on
 	// the API server's answers. Sample writes a sample of the objects again, and Full
 	// writes all of them again; the second write must change nothing. The default is
 	// Sample if every API server was seen to write at the storage version, and Full
-	// otherwise (status.migration.barrier.kind is Time).
+	// otherwise (status.migration.barrier is Time).
 	// +optional
 	Verify MigrationVerification `json:"verify,omitempty"`
 
@@ -197,17 +189,6 @@ const (
 	BarrierTime BarrierKind = "Time"
 )
 
-// MigrationBarrier tells what a run waited for before it read the first object.
-type MigrationBarrier struct {
-	// kind tells how the run knows that API servers write at the storage version: AllServers
-	// or Time.
-	// +required
-	Kind BarrierKind `json:"kind"`
-	// apiServers is the number of API servers that confirmed it.
-	// +optional
-	APIServers int32 `json:"apiServers,omitempty"`
-}
-
 // MigrationCause tells why a run started.
 type MigrationCause string
 
@@ -280,13 +261,6 @@ type MigrationStatus struct {
 	// change.
 	// +optional
 	Verified int64 `json:"verified,omitempty"`
-	// byFallback is the number of rewritten objects that needed one of
-	// spec.migration.fallback.
-	// +optional
-	ByFallback int64 `json:"byFallback,omitempty"`
-	// placed is the number of objects whose preserved values returned to fields.
-	// +optional
-	Placed int64 `json:"placed,omitempty"`
 	// notPlaced is the number of objects with preserved values that could not return to
 	// their fields: the API server refuses the object at the version of those values, or
 	// the schema of the field does not allow them. These objects are migrated, and keep
@@ -307,9 +281,10 @@ type MigrationStatus struct {
 	// estimatedCompletion is when the run ends at that rate.
 	// +optional
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
-	// barrier tells what the run waited for before it read the first object.
+	// barrier tells how the run knew, before it read the first object, that API servers write at
+	// the storage version: AllServers or Time.
 	// +optional
-	Barrier *MigrationBarrier `json:"barrier,omitempty"`
+	Barrier BarrierKind `json:"barrier,omitempty"`
 	// record is the ConfigMap that has the complete record of the run, including every
 	// object that failed. It exists until another run starts.
 	// +optional

@@ -51,9 +51,6 @@ type PreservedDataStatus struct {
 	// source tells what counted it: Migration, Sample or Retirement.
 	// +required
 	Source PreservedDataSource `json:"source"`
-	// run is the migration run that counted it, if a run did.
-	// +optional
-	Run string `json:"run,omitempty"`
 	// ruleset is the hash of the ruleset at the time of the count.
 	// +optional
 	Ruleset string `json:"ruleset,omitempty"`
@@ -92,10 +89,6 @@ type PreservedVersion struct {
 	// moreFields tells whether there are others.
 	// +optional
 	MoreFields bool `json:"moreFields,omitempty"`
-	// withPlace is the number of fields that the storage version has now. A migration
-	// moves their values there.
-	// +optional
-	WithPlace int32 `json:"withPlace,omitempty"`
 }
 
 // PreservedField counts the objects with a preserved value of one field.

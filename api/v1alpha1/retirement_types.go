@@ -103,16 +103,6 @@ type VersionStatus struct {
 	// name is the name of the version.
 	// +required
 	Name string `json:"name"`
-	// served tells whether API servers serve the version.
-	// +required
-	Served bool `json:"served"`
-	// storage tells whether it is the storage version.
-	// +required
-	Storage bool `json:"storage"`
-	// stored tells whether status.storedVersions of the CustomResourceDefinition lists it:
-	// objects may be stored at it.
-	// +required
-	Stored bool `json:"stored"`
 	// deprecated tells whether API servers warn clients that use it.
 	// +required
 	Deprecated bool `json:"deprecated"`
@@ -120,10 +110,6 @@ type VersionStatus struct {
 	// versions in spec.retirement.
 	// +required
 	Requested Requested `json:"requested"`
-	// lastRequested is the hour in which the operator last noticed a request. The request
-	// may be up to one hour older, or older by the time that the operator was away.
-	// +optional
-	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
 	// safeToUnserve tells whether you can set served: false: all objects are stored at
 	// another version, and no client requested this one lately. With dependents: Check, a
 	// search has also just found nothing that names it.

@@ -100,10 +100,6 @@ type UnconvertedWindow struct {
 	// until is when the conversion was observed to be active; absent before.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// servedVersions are the versions that were served.
-	// +optional
-	// +listType=atomic
-	ServedVersions []string `json:"servedVersions,omitempty"`
 	// written is the number of objects that were written in that period at a version other
 	// than the storage version, or while the storage version changed, as far as their
 	// resourceVersions and managedFields show; absent until they are counted.

@@ -161,14 +161,6 @@ type Patch struct {
 // PatchTarget selects the objects that match all of its fields.
 // +kubebuilder:validation:MinProperties=1
 type PatchTarget struct {
-	// group is a regular expression for the API group.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	Group string `json:"group,omitempty"`
-	// version is a regular expression for the API version.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Version string `json:"version,omitempty"`
 	// kind is a regular expression for the kind, such as Deployment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -177,12 +169,4 @@ type PatchTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// labelSelector selects by labels, such as app.kubernetes.io/component=converter.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	LabelSelector string `json:"labelSelector,omitempty"`
-	// annotationSelector selects by annotations.
-	// +optional
-	// +kubebuilder:validation:MaxLength=1024
-	AnnotationSelector string `json:"annotationSelector,omitempty"`
 }

@@ -91,7 +91,7 @@ func (m *Metrics) registerWork(crd prometheus.Labels) {
 		Help: "Time from sending a patch to its answer.", Buckets: patchBuckets, ConstLabels: crd})
 	m.registry.MustRegister(m.latency)
 	m.inFlight = m.gauges("patches_in_flight", "Patches that are in flight, or are about to be sent.", crd).WithLabelValues()
-	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight, which follows from the latency of the API server and spec.migration.pace, and is at most spec.migration.concurrency.", crd).WithLabelValues()
+	m.limit = m.gauges("patches_in_flight_limit", "Patches that may be in flight, which follows from the latency of the API server and spec.migration.pace, and is bounded.", crd).WithLabelValues()
 	m.throttled = m.counters("throttled_seconds_total", "Time that patches were held back, together, because the API server asked for it or by spec.migration.maxWritesPerSecond.", crd).WithLabelValues()
 }
 

@@ -31,6 +31,7 @@ const (
 	resume           = "PROGRAM resume NAME"
 	showVersions     = "kubectl get customresourcedefinition NAME -o jsonpath='{range .spec.versions[*]}{.name} served={.served} storage={.storage}{\"\\n\"}{end}'"
 	showConversion   = "kubectl get customresourcedefinition NAME -o jsonpath='{.spec.conversion}'"
+	showWriters      = "kubectl get customresourcedefinition NAME -o yaml --show-managed-fields"
 )
 
 // advices are actions for a reason, in addition to its message, which has the problem
@@ -41,16 +42,14 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
 	v1alpha1.ReasonUnsupportedPolicy:       {{"install the version of the operator that the policy was written for, or remove the fields that need it", editPolicy}},
-	v1alpha1.ReasonInvalidPatch:            {{"fix the patches of spec.workload", editPolicy}},
-	v1alpha1.ReasonInvalidServiceAccount:   {{"give the image a ServiceAccount of its own", editPolicy}},
+	v1alpha1.ReasonInvalidWorkload:         {{"fix the patches of spec.workload, or give the image a ServiceAccount of its own", editPolicy}},
 	v1alpha1.ReasonNoPodsReady:             {{"find out why no converter pod is ready: until then, objects cannot be read at other versions", describePods}},
 	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", describePods}},
 	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", describePods}},
-	v1alpha1.ReasonWaitingForEndpoints:     {{"converter pods are starting; if that takes long, find out why", describePods}},
 	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", verifyRules}},
 	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", showConversion}},
-	v1alpha1.ReasonConversionDrifted:       {{"check what was written", showConversion}},
-	v1alpha1.ReasonConversionContested:     {{"stop the client that writes spec.conversion, then change this policy's spec", showConversion}},
+	v1alpha1.ReasonDrifted:                 {{"see what was written, and which client wrote it", showWriters}},
+	v1alpha1.ReasonContested:               {{"stop the client that writes the CustomResourceDefinition, then change this policy's spec", showWriters}},
 	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", watchStatus}},
 	v1alpha1.ReasonMigrationPodPending:     {{"find out why the pod of the migration does not start", describeRun}},
 	v1alpha1.ReasonMigrationSuspended:      {{"resume the migration when you are ready", resume + " --migration"}},
@@ -61,10 +60,10 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonStorageVersionNotServed: {{"set served: true for the storage version", showVersions}},
 	v1alpha1.ReasonConversionFailed:        {{"fix the objects that cannot be converted, or the rules; find the failing objects", verifyRules}},
 	v1alpha1.ReasonRoundTripFailed:         {{"find the objects that change in a round trip, and fix the rules or the objects", verifyRules}},
-	v1alpha1.ReasonObjectUnreadable:        {{"find out why objects cannot be read: their conversion fails", describePods}},
+	v1alpha1.ReasonObjectsUnreadable:       {{"find out why objects cannot be read: their conversion fails", describePods}},
 	v1alpha1.ReasonReadTruncated:           {{"truncate the fields that the message names, at the version that has them, or store their content elsewhere", ""}},
-	v1alpha1.ReasonDependentsUnknown:       {{"find what names the version with your own rights; then correct it, or set dependents: Ignore in spec.retirement", "PROGRAM dependents NAME"}},
-	v1alpha1.ReasonVersionsInUse:           {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
+	v1alpha1.ReasonCheckFailed:             {{"nothing, if the cause is temporary; if a search for dependents fails, search with your own rights, or set dependents: Ignore in spec.retirement", "PROGRAM dependents NAME"}},
+	v1alpha1.ReasonInUse:                   {{"a version other than the storage version is in use: check what keeps each version, or set spec.deletionPolicy", editPolicy}},
 }
 
 // advise returns the recommended actions in order.

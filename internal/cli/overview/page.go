@@ -139,7 +139,7 @@ func (w *writer) showsMessage(gate Gate) bool {
 }
 
 func (w *writer) versions(o *Overview) {
-	if len(o.Versions) == 0 {
+	if len(o.Versions) == 0 || o.CRD == nil {
 		return
 	}
 	w.title("Versions")
@@ -150,8 +150,8 @@ func (w *writer) versions(o *Overview) {
 			blocker = string(version.BlockedBy[0].Reason) + ": " + terminal.OneLine(version.BlockedBy[0].Message)
 		}
 		rows = append(rows, []string{
-			"  " + version.Name, yes(version.Served), yes(version.Storage), yes(version.Stored), yes(version.Deprecated),
-			requested(version, o.now), safe(version.SafeToUnserve), safe(version.SafeToRemove), blocker,
+			"  " + version.Name, yes(slices.Contains(o.CRD.ServedVersions, version.Name)), yes(o.CRD.StorageVersion == version.Name),
+			yes(slices.Contains(o.CRD.StoredVersions, version.Name)), yes(version.Deprecated), o.requested(version), safe(version.SafeToUnserve), safe(version.SafeToRemove), blocker,
 		})
 	}
 	w.table(rows)
@@ -171,11 +171,14 @@ func safe(is bool) string {
 	return "no"
 }
 
-func requested(version v1alpha1.VersionStatus, now time.Time) string {
-	if version.LastRequested == nil {
-		return strings.ToLower(string(version.Requested))
+// requested tells when clients last requested a version, or what is known besides.
+func (o *Overview) requested(version v1alpha1.VersionStatus) string {
+	for i := range o.Retirement {
+		if last := o.Retirement[i].LastRequested; o.Retirement[i].Version == version.Name && last != nil {
+			return ago(o.now.Sub(last.Time)) + " ago"
+		}
 	}
-	return ago(now.Sub(version.LastRequested.Time)) + " ago"
+	return strings.ToLower(string(version.Requested))
 }
 
 func (w *writer) converter(o *Overview) {

@@ -99,12 +99,6 @@ func countsOf(run *v1alpha1.MigrationStatus) string {
 		fmt.Sprintf("%d rewritten", run.Rewritten), fmt.Sprintf("%d current", run.Current),
 		fmt.Sprintf("%d gone", run.Gone), fmt.Sprintf("%d failed", run.Failed),
 	}
-	if run.ByFallback > 0 {
-		counts = append(counts, fmt.Sprintf("%d by a fallback", run.ByFallback))
-	}
-	if run.Placed > 0 {
-		counts = append(counts, fmt.Sprintf("%d with preserved data that became data", run.Placed))
-	}
 	if run.Verified > 0 {
 		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))
 	}
@@ -176,7 +170,7 @@ func (w *writer) preserved(o *Overview) {
 func countedBy(counted *v1alpha1.PreservedDataStatus) string {
 	switch counted.Source {
 	case v1alpha1.PreservedDataByMigration:
-		return "run " + counted.Run
+		return "a migration"
 	case v1alpha1.PreservedDataByRetirement:
 		return "the retirement of a version"
 	}

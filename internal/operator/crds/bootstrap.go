@@ -3,25 +3,21 @@
 
 package crds
 
-import (
-	"strings"
-
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-)
+import "strings"
 
 // Need is what a cluster needs the objects of a kind for, before pods can start or answer.
 type Need string
 
-// The needs. All others than NeedOperator are reasons of the condition BootstrapDependency.
+// The needs.
 const (
 	// NeedNodes: nodes are provisioned or configured by these objects.
-	NeedNodes Need = v1alpha1.ReasonNodeProvisioning
+	NeedNodes Need = "NodeProvisioning"
 	// NeedNetwork: pods are connected to the network by these objects.
-	NeedNetwork Need = v1alpha1.ReasonPodNetwork
+	NeedNetwork Need = "PodNetwork"
 	// NeedAdmission: pods are admitted by these objects.
-	NeedAdmission Need = v1alpha1.ReasonPodAdmission
+	NeedAdmission Need = "PodAdmission"
 	// NeedCertificates: certificates are issued by these objects.
-	NeedCertificates Need = v1alpha1.ReasonCertificateIssuance
+	NeedCertificates Need = "CertificateIssuance"
 	// NeedOperator: conversion-operator works by these objects. No policy can be for them.
 	NeedOperator Need = "OperatorConfiguration"
 )

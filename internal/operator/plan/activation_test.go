@@ -35,7 +35,7 @@ func TestUnchangedDefinition(t *testing.T) {
 	w := unchanged(t)
 	w.converge()
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "")
-	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "True", v1alpha1.ReasonNothingToMigrate,
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "True", v1alpha1.ReasonNotNeeded,
 		"objects were never stored in another version than v1beta1")
 	if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil || evidence.Source != v1alpha1.EvidenceUnchanged || evidence.CRDGeneration != 2 {
 		t.Errorf("the evidence is %+v, want DefinitionUnchanged for generation 2", evidence)
@@ -196,13 +196,13 @@ func TestDeadlocksInFleets(t *testing.T) {
 	w.fleets["green"].spec.Certificates = &byCertManager
 	w.converge()
 	w.expectDeadlock("")
-	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set the type of spec.certificates of ConverterFleet green")
+	w.expectDependency(v1alpha1.ReasonNeededToStart, "set the type of spec.certificates of ConverterFleet green")
 	w.moveTo("blue")
 	w.settleAPIServers()
 	if named := w.named(); !strings.HasSuffix(named, ".blue") {
 		t.Errorf("the CustomResourceDefinition names %s", named)
 	}
-	w.expectDependency(v1alpha1.ReasonCertificateIssuance, "set the type of spec.certificates of ConverterFleet blue")
+	w.expectDependency(v1alpha1.ReasonNeededToStart, "set the type of spec.certificates of ConverterFleet blue")
 }
 
 // expectDependency looks at the condition BootstrapDependency; there is none without a reason.
@@ -277,19 +277,19 @@ func TestBootstrapDependencyIsTold(t *testing.T) {
 	w.holdBack = false
 	w.converge()
 	w.useRules("/")
-	w.expectDependency(v1alpha1.ReasonPodNetwork, "Cilium")
+	w.expectDependency(v1alpha1.ReasonNeededToStart, "Cilium")
 	w.pause(true)
-	w.expectDependency(v1alpha1.ReasonPodNetwork, "Cilium")
+	w.expectDependency(v1alpha1.ReasonNeededToStart, "Cilium")
 	w.change("kubectl-edit", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Namespace = "elsewhere" })
 	w.converge()
 	w.expectDependency("", "")
 	var told []string
 	for line := range strings.Lines(w.events.String()) {
-		if strings.Contains(line, "BootstrapDependency") {
+		if strings.Contains(line, "BootstrapDependency") || strings.Contains(line, "bootstrap dependency") {
 			told = append(told, strings.TrimSpace(line))
 		}
 	}
-	if len(told) != 2 || !strings.HasPrefix(told[0], "Warning PodNetwork") || !strings.HasPrefix(told[1], "Normal  BootstrapDependencyResolved") {
+	if len(told) != 2 || !strings.HasPrefix(told[0], "Warning NeededToStart") || !strings.HasPrefix(told[1], "Normal  Resolved") {
 		t.Errorf("events are:\n%s", strings.Join(told, "\n"))
 	}
 }

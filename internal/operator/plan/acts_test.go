@@ -176,10 +176,12 @@ func (w *world) ask(version string, requests int64) {
 
 // tellVersions tells what the status says of each version.
 func (w *world) tellVersions() {
+	crd := w.observed.Policy.Status.CRD
 	for _, version := range w.observed.Policy.Status.Versions {
 		var is []string
 		for name, so := range map[string]bool{
-			"served": version.Served, "storage": version.Storage, "stored": version.Stored, "deprecated": version.Deprecated,
+			"served": slices.Contains(crd.ServedVersions, version.Name), "storage": crd.StorageVersion == version.Name,
+			"stored": slices.Contains(crd.StoredVersions, version.Name), "deprecated": version.Deprecated,
 			"safe to unserve": version.SafeToUnserve, "safe to remove": version.SafeToRemove,
 		} {
 			if so {

@@ -108,7 +108,7 @@ func TestTwoWriters(t *testing.T) {
 		decided := w.plan()
 		if slices.Contains(kinds(decided.Steps), "SwitchCRD") {
 			repairs = append(repairs, w.observed.Now)
-		} else if stalled := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.StalledCondition); stalled.Reason != v1alpha1.ReasonConversionContested {
+		} else if stalled := apimeta.FindStatusCondition(decided.Status.Conditions, v1alpha1.StalledCondition); stalled.Reason != v1alpha1.ReasonContested {
 			t.Fatalf("Stalled is %s %s: %s", stalled.Status, stalled.Reason, stalled.Message)
 		}
 		w.carryOut(decided)
@@ -260,7 +260,7 @@ func generatedByCrossplane(w *world) {
 	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonRightsNotGranted, Message: "no rights"}
 	w.converge()
 	w.say("The XRD is gone.")
-	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonCompositeNotFound, Message: "no XRD"}
+	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonCompositeNotUsable, Message: "no XRD"}
 	w.converge()
 	w.say("It is back, and has claims.")
 	w.observed.CompositeProblem = observed.CompositeProblem{}

@@ -24,11 +24,11 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 
 // recoveries are the events for the end of conditions that exist only during a problem.
 var recoveries = []gate.Recovery{
-	{Condition: v1alpha1.ConversionsFailingCondition, Reason: v1alpha1.ReasonConversionsRecovered, Note: "conversions recovered: no conversion failed recently"},
-	{Condition: v1alpha1.SamplesFailingCondition, Reason: v1alpha1.ReasonSamplesRecovered, Note: "samples recovered: live objects come back unchanged, or sampling ended"},
-	{Condition: v1alpha1.OversizedObjectsCondition, Reason: v1alpha1.ReasonOversizedResolved, Note: "oversized objects resolved: every known object fits at every version"},
+	{Condition: v1alpha1.ConversionsFailingCondition, Note: "conversions recovered: no conversion failed recently"},
+	{Condition: v1alpha1.SamplesFailingCondition, Note: "samples recovered: live objects come back unchanged, or sampling ended"},
+	{Condition: v1alpha1.OversizedObjectsCondition, Note: "oversized objects resolved: every known object fits at every version"},
 	workload.RedundancyRecovery,
-	{Condition: v1alpha1.BootstrapDependencyCondition, Reason: v1alpha1.ReasonBootstrapDependencyResolved, Note: "bootstrap dependency resolved: converter pods no longer depend on objects that they convert"},
+	{Condition: v1alpha1.BootstrapDependencyCondition, Note: "bootstrap dependency resolved: converter pods no longer depend on objects that they convert"},
 }
 
 func conditionEvents(before []metav1.Condition, after v1alpha1.ConversionPolicyStatus) []gate.Event {
@@ -83,18 +83,15 @@ func passes(old *metav1.Condition, condition metav1.Condition) bool {
 
 // passing are the reasons of underWay that the operator leaves by itself within seconds.
 var passing = []string{
-	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonWaitingForEndpoints,
-	v1alpha1.ReasonProbing, v1alpha1.ReasonSampling, v1alpha1.ReasonConfiguring,
+	v1alpha1.ReasonIssuing, v1alpha1.ReasonRollingOut, v1alpha1.ReasonProbing, v1alpha1.ReasonConfiguring,
 }
 
 // withoutEvent are the reasons of conditions that have no event: there is nothing to do, or
 // drift (RecordDrift) and migration runs have events of their own, with more details.
 var withoutEvent = []string{
 	v1alpha1.ReasonNotEvaluated, v1alpha1.ReasonNotNeeded, v1alpha1.ReasonNotRequested,
-	v1alpha1.ReasonNothingToMigrate, v1alpha1.ReasonNothingToRetire,
-	v1alpha1.ReasonConversionDrifted, v1alpha1.ReasonConversionContested,
-	v1alpha1.ReasonVersionsDrifted, v1alpha1.ReasonVersionsContested,
-	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonPruning, v1alpha1.ReasonMigrated,
+	v1alpha1.ReasonDrifted, v1alpha1.ReasonContested,
+	v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrated,
 	v1alpha1.ReasonObjectsFailed, v1alpha1.ReasonMigrationFailed,
 }
 
@@ -107,6 +104,6 @@ func isWarning(condition metav1.Condition, all []metav1.Condition) bool {
 // underWay are the reasons of conditions that become True without help.
 var underWay = append([]string{
 	v1alpha1.ReasonPromoting, v1alpha1.ReasonForeignStorageMigration,
-	v1alpha1.ReasonRetiring, v1alpha1.ReasonCleaningManagedFields, v1alpha1.ReasonSoaking, v1alpha1.ReasonRequested, v1alpha1.ReasonBlocked,
+	v1alpha1.ReasonRetiring, v1alpha1.ReasonSoaking, v1alpha1.ReasonBlocked,
 	v1alpha1.ReasonPaused, v1alpha1.ReasonDeleting,
 }, passing...)

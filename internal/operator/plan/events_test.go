@@ -76,7 +76,7 @@ func (w *world) eventsOf(decided plan.Plan) []gate.Event {
 		case step.Warn:
 			events = append(events, gate.Event{Reason: s.Reason, Note: s.Note, Warning: true, CRD: s.CRD.UID})
 		case step.RecordDrift:
-			events = append(events, gate.Event{Reason: v1alpha1.ReasonConversionDrifted, Note: s.Note, Warning: true, CRD: s.CRD})
+			events = append(events, gate.Event{Reason: v1alpha1.ReasonDrifted, Note: s.Note, Warning: true, CRD: s.CRD})
 		}
 	}
 	return append(events, plan.Events(w.observed.Policy.Status, decided.Status)...)
@@ -157,7 +157,7 @@ func printed(t *testing.T, policies []v1alpha1.ConversionPolicy, options printer
 func TestOnlyProgress(t *testing.T) {
 	sampling := func(changes ...func(*v1alpha1.ConversionPolicyStatus)) v1alpha1.ConversionPolicyStatus {
 		status := v1alpha1.ConversionPolicyStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{
-			{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonSampling}}}
+			{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProbing}}}
 		for _, change := range changes {
 			change(&status)
 		}

@@ -268,7 +268,7 @@ func saysOnceMore(state string, documented map[string]bool) bool {
 func beginnings() changes {
 	all := changes{
 		"objects cannot be read": func(w *world) {
-			w.samples = observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "the server is overloaded"}
+			w.samples = observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: "the server is overloaded"}
 			w.define(bothStoredNew)
 		},
 		"another client migrates": func(w *world) {

@@ -189,10 +189,10 @@ func sampledAgain(w *world) {
 		Message: "object default/odd: .hostPort does not come back as it was from v1beta1 to v1 and back"}
 	w.later(66 * time.Minute)
 	w.say("Then it cannot be read at all, because its conversion fails.")
-	w.resampled = observed.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
+	w.resampled = observed.BackgroundCheck{Lost: true, Reason: v1alpha1.ReasonObjectsUnreadable, Message: "object default/odd cannot be read at v1: conversion webhook failed"}
 	w.later(20 * time.Minute)
 	w.say("Objects cannot be read for a reason that is not theirs: what was found stays.")
-	w.resampled = observed.BackgroundCheck{Reason: v1alpha1.ReasonSamplesUnreadable, Message: "a timeout"}
+	w.resampled = observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: "a timeout"}
 	w.later(20 * time.Minute)
 	w.say("Nothing is sampled during a migration, nor while the policy is paused.")
 	w.observed.Policy.Spec.Migration.Trigger = "now"

@@ -423,7 +423,7 @@ func TestRestoredForReport(t *testing.T) {
 	before := w.storedRulesets("")
 	w.restoreObjects()
 	w.converge()
-	expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonConversionDrifted, "velero-server")
+	expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonDrifted, "velero-server")
 	if kept := w.storedRulesets(""); !slices.Contains(kept, before[0]) || w.observed.Pods[0].Revisions[0] != before[0] {
 		t.Errorf("pods have %v, and %v are stored; want %v", w.observed.Pods[0].Revisions, kept, before)
 	}

@@ -270,7 +270,7 @@ func (w *world) clear(s step.ClearManagedFields) observed.BackgroundCheck {
 		return answer
 	}
 	if w.denied && len(s.Discard) > 0 {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: "1 objects could not be changed, for example default/a: denied the request: no"}
 	}
 	if slices.Contains(s.Discard, ".note") {
 		answer.Discarded, w.held = w.held.Objects, holding(0)

@@ -196,7 +196,7 @@ func (p *planner) refuse() {
 func (p *planner) pause() {
 	p.Add(p.migration.Suspend("spec.paused is true"))
 	if p.converter.Drifted {
-		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonConversionDrifted,
+		p.report(v1alpha1.ConversionConfiguredCondition, gate.Stalled(v1alpha1.ReasonDrifted,
 			p.activation.WhatDrifted()+"; spec.paused is true: set it to false to restore spec.conversion"))
 	}
 	p.summarize(gate.Outcome{Reason: v1alpha1.ReasonPaused, Stop: true,

@@ -135,7 +135,7 @@ func webhook(count int) observed.BackgroundCheck {
 }
 
 func unread(found observed.BackgroundCheck) observed.BackgroundCheck {
-	found.Reason, found.Lost = v1alpha1.ReasonDependentsUnknown, true
+	found.Reason, found.Lost = v1alpha1.ReasonCheckFailed, true
 	found.Message = "2 resources or objects could not be read, for example secrets: forbidden"
 	return found
 }

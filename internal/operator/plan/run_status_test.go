@@ -89,10 +89,10 @@ func TestStatusOfARecord(t *testing.T) {
 	})
 	before := w.observed.Policy.Status.Migration
 	want := before.DeepCopy()
-	want.Step, want.Waiting, want.Barrier = v1alpha1.MigrationRewriting, "patches wait", &v1alpha1.MigrationBarrier{Kind: v1alpha1.BarrierAllServers, APIServers: 3}
-	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.ByFallback, want.Progress = 10, 3, 2, 1, 1, 1, "7/10"
+	want.Step, want.Waiting, want.Barrier = v1alpha1.MigrationRewriting, "patches wait", v1alpha1.BarrierAllServers
+	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.Progress = 10, 3, 2, 1, 1, "7/10"
 	want.Verified, want.RatePerSecond, want.EstimatedCompletion, want.StartTime = 4, 1, &end, &start
-	want.Placed, want.NotPlaced, want.Predicted, want.Failures, want.Refused = 3, 1, predicted, failures, refused
+	want.NotPlaced, want.Predicted, want.Failures, want.Refused = 1, predicted, failures, refused
 	got := w.look(time.Minute).Status.Migration
 	want.ProgressTime = got.ProgressTime
 	expect.Equal(t, "status", want, got)
@@ -113,14 +113,14 @@ func TestStatesHaveSteps(t *testing.T) {
 func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	w := running(t)
 	done := whole()
-	done.RatePerSecond, done.Waiting, done.ByFallback = 100, "the API server asks to wait", 3
+	done.RatePerSecond, done.Waiting = 100, "the API server asks to wait"
 	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
 	w.reports(done)
 	got := w.observed.Policy.Status.Migration
 	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.RatePerSecond != 0 || got.Waiting != "" || got.EstimatedCompletion != nil {
 		t.Errorf("the run has ended, and its status says %+v", got)
 	}
-	if got.Verified != 100 || got.ByFallback != 3 || got.Barrier == nil || got.Record == nil {
+	if got.Verified != 100 || got.Barrier == "" || got.Record == nil {
 		t.Errorf("what it did is lost: %+v", got)
 	}
 }
@@ -197,7 +197,6 @@ func runChanges() changes {
 		"settings: tolerations": func(w *world) {
 			read(w.t, "[{operator: Exists}]", &w.observed.Policy.Spec.Migration.Workload.Tolerations)
 		},
-		"settings: concurrency":                 func(w *world) { w.observed.Policy.Spec.Migration.Concurrency = new(int32(7)) },
 		"settings: pull secrets of the manager": func(w *world) { w.observed.Settings.Inherited.ImagePullSecrets = []string{"registry"} },
 		"settings: the image":                   func(w *world) { w.observed.Settings.Image = "conversion-operator:next" },
 		"settings: converter pods": func(w *world) {
@@ -242,9 +241,9 @@ func TestSettingsOfRuns(t *testing.T) {
 	}{
 		"none": {v1alpha1.Migration{}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationGentle}},
 		"all": {v1alpha1.Migration{
-			MaxWritesPerSecond: new(int32(7)), Concurrency: new(int32(3)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
+			MaxWritesPerSecond: new(int32(7)), Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull,
 			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus},
-		}, contract.Spec{Concurrency: 3, Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull, MaxWritesPerSecond: 7,
+		}, contract.Spec{Concurrency: 32, Pace: v1alpha1.MigrationFast, Verify: v1alpha1.MigrationVerifyFull, MaxWritesPerSecond: 7,
 			Fallback: []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackOldVersion, v1alpha1.MigrationFallbackStatus}}},
 	}
 	for name, c := range cases {

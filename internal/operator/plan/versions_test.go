@@ -169,7 +169,7 @@ func versionKept(w *world) {
 	versions[1]["served"] = true
 	w.putVersions("kubectl", versions)
 	w.later(time.Hour)
-	w.cleared = observed.BackgroundCheck{Reason: v1alpha1.ReasonCleaningFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
+	w.cleared = observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: "1 objects could not be changed, for example default/bad: denied"}
 	w.later(week)
 	w.tellVersions()
 	w.cleared = observed.BackgroundCheck{}
@@ -339,8 +339,8 @@ func TestTakenBackAtOnce(t *testing.T) {
 		}
 	}
 	expect.Equal(t, "writes of spec.versions: one and two repairs", 3, written)
-	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, `"their-operator"`)
-	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonVersionsContested, "align resourcegraphdefinitions.kro.run/app with this policy")
+	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonContested, `"their-operator"`)
+	expectCondition(t, last.Status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonContested, "align resourcegraphdefinitions.kro.run/app with this policy")
 }
 
 // TestReportLeavesUnservedWhatItsAuthorDid: that the policy wrote spec.versions last,

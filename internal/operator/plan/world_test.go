@@ -216,7 +216,7 @@ func (w *world) carryOut(decided plan.Plan) {
 	}
 	for _, event := range w.eventsOf(decided) {
 		fmt.Fprintln(&w.events, toldEvent(event))
-		if w.tellsRuns && event.Action == "Migrate" {
+		if w.tellsRuns && strings.HasSuffix(event.Action, "Run") {
 			w.tell("  event %s: %s", event.Reason, event.Note)
 		}
 	}

@@ -35,7 +35,7 @@ func TestBlock(t *testing.T) {
 	t.Parallel()
 	active := activate(t, "block.leaving.example.com", nil)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
-	waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonVersionsInUse, []string{"v1beta1 is served"})
+	waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonInUse, []string{"v1beta1 is served"})
 	checkIdle(t, active.Name)
 	changeCRD(t, active.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] })
 	waitForRelease(t, active.Name)

@@ -39,7 +39,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 	k.apply(t, "v1", "one", "tool", map[string]any{"host": "a"})
 	planted := k.plant(t)
 	k.follow(t, "storageVersion: v1, migration: {mode: Automatic}, retirement: [{version: v1beta1, action: Remove, after: 0s, dependents: Check}]")
-	k.blocked(t, v1alpha1.ReasonDependentsUnknown, v1alpha1.BlockedDependentsUnknown, "is forbidden: User \"system:serviceaccount:conversion-system:conversion-operator-dependents\" cannot get")
+	k.blocked(t, v1alpha1.ReasonCheckFailed, v1alpha1.BlockedDependentsUnknown, "is forbidden: User \"system:serviceaccount:conversion-system:conversion-operator-dependents\" cannot get")
 
 	// An account with some of the rights finds some dependents, and does not say that there are no more.
 	install(t, "components/dependents/rights.yaml")

@@ -36,7 +36,7 @@ func TestDrift(t *testing.T) {
 			written := time.Now()
 			waitForConversion(t, active)
 			t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
-			checkWarned(t, active.Name, v1alpha1.ReasonConversionDrifted, c.message)
+			checkWarned(t, active.Name, v1alpha1.ReasonDrifted, c.message)
 			waitFor(t, active.Name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
 			expect.Equal(t, "generation, after their write and ours,", active.Generation+2, getCRD(t, active.Name).Generation)
 			drift := getPolicy(t, active.Name).Status.Drift

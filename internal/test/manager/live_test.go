@@ -67,7 +67,7 @@ func TestLiveObjectFails(t *testing.T) {
 		found := apimeta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConversionsFailingCondition)
 		return found == nil && len(is.Status.ConversionFailures) == 0, found.String()
 	})
-	waitEvent(t, policy, v1alpha1.ReasonConversionsRecovered)
+	waitEvent(t, policy, v1alpha1.ReasonResolved)
 	expect.NoError(t, readAt())
 }
 
@@ -118,13 +118,13 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	})
 	misbehave(t, policy, faults{APIServer: fault{Refuse: "odd.example.com"}})
 	sampled("one cannot be read", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
-		return failing != nil && failing.Reason == v1alpha1.ReasonObjectUnreadable && strings.Contains(failing.Message, "I will not")
+		return failing != nil && failing.Reason == v1alpha1.ReasonObjectsUnreadable && strings.Contains(failing.Message, "I will not")
 	})
 	misbehave(t, policy, faults{})
 	sampled("all is well again", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
 		return *is.Resampled == 2 && failing == nil
 	})
-	waitEvent(t, policy, v1alpha1.ReasonSamplesRecovered)
+	waitEvent(t, policy, v1alpha1.ReasonResolved)
 	if after := getCRD(t, policy); after.Generation != active.Generation || !slices.Equal(after.Status.StoredVersions, active.Status.StoredVersions) {
 		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
 	}

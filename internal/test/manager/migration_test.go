@@ -85,8 +85,8 @@ func TestSuspendedMigration(t *testing.T) {
 		t.Errorf("after %d objects: status.migration is %+v, the evidence %+v", done, is.Migration, is.MigrationEvidence)
 	}
 	expect.Equal(t, "storedVersions", []string{"v1"}, getCRD(t, policy).Status.StoredVersions)
-	checkRunEvents(t, policy, v1alpha1.ReasonMigrationStarted, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrationResumed,
-		v1alpha1.ReasonMigrationCompleted, v1alpha1.ReasonStoredVersionsPruned)
+	checkRunEvents(t, policy, v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrating,
+		v1alpha1.ReasonMigrated, v1alpha1.ReasonStoredVersionsPruned)
 	waitNoRights(t, policy)
 	expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), last, client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	patch(t, getPolicy(t, policy), `{"metadata":{"annotations":{"look":"again"}}}`)
@@ -114,7 +114,7 @@ func checkRunEvents(t *testing.T, name string, reasons ...string) {
 		expect.Eventually(t, "one event of each on the "+kind, func() (bool, string) {
 			var seen []string
 			for _, event := range eventsOf(t, kind, name) {
-				if event.Action == "Migrate" {
+				if strings.HasSuffix(event.Action, "Run") {
 					seen = append(seen, slices.Repeat([]string{event.Reason}, 1+int(ptr.Deref(event.Series, eventsv1.EventSeries{}).Count))...)
 				}
 			}

@@ -87,13 +87,13 @@ func (k *kind) checkPromoted(t *testing.T) {
 // checkDeprecated: clients get a warning, and their requests keep the version served.
 func (k *kind) checkDeprecated(t *testing.T) {
 	t.Helper()
-	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonRequested, nil)
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, nil)
 	version := k.version(t, "v1beta1")
 	if !version.Deprecated || !strings.Contains(*version.DeprecationWarning, "use "+k.group+"/v1 CronTab") {
 		t.Errorf("v1beta1 is deprecated %t: %s", version.Deprecated, *version.DeprecationWarning)
 	}
 	backdate(t, k.name, func(record *v1alpha1.RetirementStatus, past metav1.Time) { record.DeprecatedTime = &past })
-	if is := k.status(t, "v1beta1"); is.Requested != v1alpha1.RequestedYes || is.LastRequested == nil || is.SafeToUnserve || !k.version(t, "v1beta1").Served {
+	if is := k.status(t, "v1beta1"); is.Requested != v1alpha1.RequestedYes || is.SafeToUnserve || !k.version(t, "v1beta1").Served {
 		t.Errorf("six objects were written at v1beta1, and it is %+v", is)
 	}
 	waitFor(t, k.name, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, nil)

@@ -35,7 +35,7 @@ spec: {selector: {app: webhook}, ports: [{name: https, port: 443, targetPort: 19
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound, []string{"has no port 8443: it has [443]"})
 	service.Spec.Ports[0].Port = 8443
 	expect.NoError(t, cluster.Update(t.Context(), service))
-	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonWaitingForEndpoints, nil)
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, nil)
 
 	serving := foreignSecret(t, "webhook", "webhook.crontab-system.svc", nil)
 	serving.Namespace = theirs

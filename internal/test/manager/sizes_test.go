@@ -228,6 +228,6 @@ func TestObjectsTooLarge(t *testing.T) {
 		known, condition := k.oversized(t)
 		return known == nil && condition == nil, fmt.Sprintf("%+v %v", known, condition)
 	})
-	waitEvent(t, k.policy, v1alpha1.ReasonOversizedResolved)
+	waitEvent(t, k.policy, v1alpha1.ReasonResolved)
 	expect.NoError(t, k.write(t, "v1beta1", "before"))
 }

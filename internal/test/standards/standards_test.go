@@ -26,7 +26,7 @@ func TestArgoCDHealth(t *testing.T) {
 	script := healthScript(t)
 	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Paused") {
 		for stalled := range conditions(v1alpha1.StalledCondition, "Succeeded") {
-			for blocked := range conditions(v1alpha1.DeletionBlockedCondition, "VersionsInUse") {
+			for blocked := range conditions(v1alpha1.DeletionBlockedCondition, "InUse") {
 				for _, deleting := range []bool{false, true} {
 					object := policyWith(deleting, ready, stalled, blocked)
 					wantHealth, wantMessage := wanted(ready, stalled, blocked, deleting)

@@ -22,7 +22,7 @@ func (a *Activation) generated() gate.Outcome {
 	case a.None() && a.Unconverted():
 		return gate.Outcome{} // there is nothing to write
 	case a.OfClaims():
-		return gate.Stalled(v1alpha1.ReasonClaimsNotSupported, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonCompositeNotUsable, fmt.Sprintf(
 			"it defines the claims of %s, which has one spec.conversion for composite resources and claims: delete this policy", crds.WriterOf(a.CRD).Source))
 	case a.CompositeProblem.Message != "":
 		a.work.Recheck(converter.CompositePause)
@@ -30,7 +30,7 @@ func (a *Activation) generated() gate.Outcome {
 	case xrd == nil:
 		return gate.Outcome{}
 	case xrd.Claims() != "" && a.Rulesets():
-		return gate.Stalled(v1alpha1.ReasonClaimsNotSupported, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonCompositeNotUsable, fmt.Sprintf(
 			"%s has claimNames, and Crossplane copies its spec.conversion to %s, whose objects the rules do not convert: use an XRD without claims, or a converter of your own that converts both kinds", xrd, xrd.Claims()))
 	case a.Injected():
 		return gate.Stalled(v1alpha1.ReasonForeignInjector,

@@ -108,12 +108,12 @@ func (a *Activation) notDrifted() gate.Outcome {
 	}
 	switch a.answer {
 	case "":
-		return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
+		return gate.Waiting(v1alpha1.ReasonDrifted, a.WhatDrifted()+": restoring it once the converter is ready")
 	case v1alpha1.DriftTolerated:
-		return gate.Stalled(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+
+		return gate.Stalled(v1alpha1.ReasonDrifted, a.WhatDrifted()+
 			"; spec.drift is Tolerate, so the operator does not restore it: set spec.drift to Repair, or delete this policy if another converter takes over")
 	case v1alpha1.DriftContested:
-		return gate.Stalled(v1alpha1.ReasonConversionContested, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonContested, fmt.Sprintf(
 			"%s, and the operator restored it %d times within %d minutes: %s; the operator restores it again after that time, or when the spec of this policy changes",
 			a.WhatDrifted(), repairsAtMost, int(repairWindow.Minutes()), a.howToEndIt()))
 	}
@@ -121,7 +121,7 @@ func (a *Activation) notDrifted() gate.Outcome {
 	if a.Composite != nil && a.ConversionIsOurs() {
 		restores = a.converter.Progress(restores)
 	}
-	return gate.Waiting(v1alpha1.ReasonConversionDrifted, a.WhatDrifted()+": "+restores)
+	return gate.Waiting(v1alpha1.ReasonDrifted, a.WhatDrifted()+": "+restores)
 }
 
 // WhatDrifted says which field manager changed spec.conversion, and how.

@@ -133,7 +133,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	default:
 		return gate.Waiting(check.Reason, check.Message+a.converter.Meanwhile())
 	}
-	return gate.Waiting(v1alpha1.ReasonSampling, fmt.Sprintf("converting up to %d live objects through the converter pods and back", most)+a.converter.Meanwhile())
+	return gate.Waiting(v1alpha1.ReasonProbing, fmt.Sprintf("converting up to %d live objects through the converter pods and back", most)+a.converter.Meanwhile())
 }
 
 // TakeSamples grants the right to read objects, and takes samples.

@@ -39,8 +39,7 @@ func (a *Activation) measureWindow() {
 	switch open := a.Unconverted() && !a.None() && len(served) > 1; {
 	case open && (window == nil || window.Until != nil):
 		a.openWindow(served)
-	case open:
-		window.ServedVersions = served
+	case open: // already
 	case window != nil && window.Until == nil && a.converter.Active:
 		window.Until = a.Second()
 	case window != nil && window.Until == nil:
@@ -65,7 +64,7 @@ func (a *Activation) openWindow(served []string) {
 	if previous := a.Status.UnconvertedWindow; previous != nil {
 		older = previous.OlderObjects
 	}
-	window := &v1alpha1.UnconvertedWindow{Since: a.windowSince(), ServedVersions: served, OlderObjects: older}
+	window := &v1alpha1.UnconvertedWindow{Since: a.windowSince(), OlderObjects: older}
 	if window.Since.After(a.CRD.CreationTimestamp.Time) {
 		window.ResourceVersion = a.CRD.ResourceVersion
 	}
@@ -108,7 +107,7 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	case check.Reason == "":
 		window.Written, window.Objects, window.OlderObjects = new(int64(check.Objects)), check.Names, int64(check.Older)
 		if check.Objects > 0 {
-			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window, check.AtLeast)})
+			a.work.Do(step.Warn{CRD: a.CRD, Reason: v1alpha1.ReasonWrittenUnconverted, Note: windowNote(window, crds.ServedVersions(a.CRD), check.AtLeast)})
 		}
 	}
 }
@@ -122,7 +121,7 @@ func (a *Activation) storedThroughout() string {
 	return ""
 }
 
-func windowNote(window *v1alpha1.UnconvertedWindow, atLeast bool) string {
+func windowNote(window *v1alpha1.UnconvertedWindow, served []string, atLeast bool) string {
 	objects := strings.Join(window.Objects, ", ")
 	if *window.Written > int64(len(window.Objects)) {
 		objects += " and more"
@@ -132,5 +131,5 @@ func windowNote(window *v1alpha1.UnconvertedWindow, atLeast bool) string {
 		least = "at least "
 	}
 	return least + fmt.Sprintf("%d objects were written between %s and %s, while %s were served without a conversion: %s: verify these objects",
-		*window.Written, window.Since.UTC().Format(time.RFC3339), window.Until.UTC().Format(time.RFC3339), strings.Join(window.ServedVersions, " and "), objects)
+		*window.Written, window.Since.UTC().Format(time.RFC3339), window.Until.UTC().Format(time.RFC3339), strings.Join(served, " and "), objects)
 }

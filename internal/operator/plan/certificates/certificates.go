@@ -221,26 +221,11 @@ func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.Rotation
 	if c.OfFleet {
 		return certificate, nil
 	}
-	rotation := &v1alpha1.RotationStatus{State: c.rotationState(), Since: metav1.NewTime(c.Now), Next: c.nextRotation()}
+	rotation := &v1alpha1.RotationStatus{State: c.rotationState(), Since: metav1.NewTime(c.Now)}
 	if before := c.Before; before != nil && before.State == rotation.State {
 		rotation.Since = before.Since
 	}
 	return certificate, rotation
-}
-
-// nextRotation is the time of the next step of a rotation; nil if the step depends on something else.
-func (c *Certificates) nextRotation() *metav1.Time {
-	switch c.rotationState() {
-	case v1alpha1.RotationPropagating:
-		if since, known := c.seenSince(); known {
-			return &metav1.Time{Time: since.Add(c.Settings.PropagationDelay)}
-		}
-	case v1alpha1.RotationIdle:
-		if self, ok := c.source.(selfManaged); ok && self.current() != nil {
-			return &metav1.Time{Time: self.replaceAt(self.current())}
-		}
-	}
-	return nil
 }
 
 // CertificateHash identifies a serving certificate.

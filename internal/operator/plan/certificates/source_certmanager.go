@@ -73,9 +73,6 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 	} else {
 		spec.WithDNSNames(name)
 	}
-	if c.spec.Duration != nil {
-		spec.WithDuration(*c.spec.Duration)
-	}
 	return cmv1apply.Certificate(c.Secrets.Issued, c.Settings.Namespace).
 		WithLabels(c.Labels).WithAnnotations(c.Annotations).
 		WithSpec(spec)

@@ -45,7 +45,7 @@ func (f foreignSecret) offer() offer {
 func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	name := "Secret " + c.Settings.Namespace + "/" + secret.Name
 	if len(secret.Data[observed.CAKey]) == 0 {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonMissingCA, fmt.Sprintf("%s has no ca.crt: %s", name, hint)))}
+		return offer{wrong: new(gate.Stalled(string(pki.CAMismatch), fmt.Sprintf("%s has no ca.crt: %s", name, hint)))}
 	}
 	roots, err := pki.ParseBundle(secret.Data[observed.CAKey])
 	if err != nil {

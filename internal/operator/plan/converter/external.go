@@ -50,7 +50,7 @@ func (s service) client() *apiextensionsv1.WebhookClientConfig {
 func (s service) name() string { return fmt.Sprintf("Service %s/%s", s.Namespace, s.Name) }
 
 func (s service) available(ready int32) gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonExternal, fmt.Sprintf("%s has %d ready endpoints", s.name(), ready))
+	return gate.Passed(v1alpha1.ReasonCustomConverter, fmt.Sprintf("%s has %d ready endpoints", s.name(), ready))
 }
 
 // url is an address outside the cluster.
@@ -63,7 +63,7 @@ func (u url) client() *apiextensionsv1.WebhookClientConfig {
 func (u url) name() string { return string(u) }
 
 func (u url) available(int32) gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonExternal, u.name()+" is outside the cluster: the next gate verifies it")
+	return gate.Passed(v1alpha1.ReasonCustomConverter, u.name()+" is outside the cluster: the next gate verifies it")
 }
 
 func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
@@ -108,7 +108,7 @@ func (e external) available() gate.Outcome {
 		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
 	case ready == 0:
 		e.work.Recheck(observed.ProbeAgain)
-		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
+		return gate.Waiting(v1alpha1.ReasonRollingOut, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
 	return e.at.available(ready)
 }

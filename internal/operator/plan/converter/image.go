@@ -65,11 +65,8 @@ func (i image) prepare() {
 }
 
 func (i image) valid([]string) gate.Outcome {
-	switch {
-	case errors.Is(i.renderErr, errOperatorAccount):
-		return i.notRendered(v1alpha1.ReasonInvalidServiceAccount)
-	case i.renderErr != nil:
-		return i.notRendered(v1alpha1.ReasonInvalidPatch)
+	if i.renderErr != nil {
+		return i.notRendered()
 	}
 	return i.withoutRules("image "+i.spec.Reference, &v1alpha1.ConverterStatus{Revision: i.Wanted})
 }
@@ -213,7 +210,7 @@ func (i image) available() gate.Outcome {
 		return i.noPodReady(names.Image(i.Policy.Name, i.Wanted))
 	case i.PortEndpoints[imagePortName(i.Wanted)] == 0:
 		i.work.Recheck(endpointLag)
-		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet for port %d", i.Settings.Namespace, names.Child(i.Policy.Name), i.endpoint.Port)+i.Meanwhile())
 	}
 	return i.podsReady(ready, desired)

@@ -57,7 +57,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 	case len(r.Rules.Errors) > 0:
 		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
 	case r.renderErr != nil:
-		return r.notRendered(v1alpha1.ReasonInvalidPatch)
+		return r.notRendered()
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	case len(r.ruleset) > maxStoredBytes:
@@ -141,8 +141,8 @@ func first(fields []v1alpha1.VersionedField) string {
 }
 
 // notRendered says why the workload cannot be rendered.
-func (c *Converter) notRendered(reason string) gate.Outcome {
-	return gate.Stalled(reason, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
+func (c *Converter) notRendered() gate.Outcome {
+	return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
 // available passes if ready converter pods have the desired ruleset: all of them before the
@@ -163,7 +163,7 @@ func (r rules) available() gate.Outcome {
 		return r.noPodReady(names.Child(r.Policy.Name))
 	case r.Endpoints == 0:
 		r.work.Recheck(endpointLag)
-		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", r.Settings.Namespace, names.Child(r.Policy.Name)))
 	}
 	r.work.Add(r.DropUnused())

@@ -74,11 +74,11 @@ func (c *Converter) fleetExists() gate.Outcome {
 		c.work.Recheck(loadAgain)
 		return gate.Waiting(v1alpha1.ReasonRollingOut, "creating ConverterFleet "+fleet.Name+c.Meanwhile())
 	case !fleet.Found:
-		return gate.Stalled(v1alpha1.ReasonFleetNotFound, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonFleetUnavailable, fmt.Sprintf(
 			"ConverterFleet %s does not exist: create it, or correct spec.workload.fleet.name", fleet.Name)+c.Meanwhile())
 	}
 	c.work.Recheck(loadAgain)
-	return gate.Waiting(v1alpha1.ReasonFleetNotFound, fmt.Sprintf(
+	return gate.Waiting(v1alpha1.ReasonFleetUnavailable, fmt.Sprintf(
 		"ConverterFleet %s is being created or deleted: if it is being deleted, name another one in spec.workload.fleet", fleet.Name)+c.Meanwhile())
 }
 
@@ -101,7 +101,7 @@ func (s shared) available() gate.Outcome {
 		return s.noPodReady(names.Fleet(fleet.Name))
 	case fleet.Endpoints == 0:
 		s.work.Recheck(endpointLag)
-		return gate.Waiting(v1alpha1.ReasonWaitingForEndpoints, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonRollingOut, fmt.Sprintf(
 			"Service %s/%s has no ready endpoint yet", s.Settings.Namespace, names.Fleet(fleet.Name)))
 	}
 	s.work.Add(s.DropUnused())
@@ -121,7 +121,7 @@ func (c *Converter) store() (full *gate.Outcome) {
 			}
 			number, found := roomIn(fleet, len(text))
 			if !found {
-				full = new(gate.Stalled(v1alpha1.ReasonFleetFull, fmt.Sprintf(
+				full = new(gate.Stalled(v1alpha1.ReasonFleetUnavailable, fmt.Sprintf(
 					"ConverterFleet %s has no room for the ruleset of %d bytes: create another ConverterFleet, and name it in spec.workload.fleet; or set spec.workload to {type: Dedicated}",
 					fleet.Name, len(text))))
 				continue

@@ -137,7 +137,7 @@ func (d *Deletion) InUse() gate.Outcome {
 		inUse += "; without the converter, objects would be unreadable or incorrect: serve and store only one version, " +
 			"delete the CustomResourceDefinition, or set spec.deletionPolicy to Orphan, which leaves the converter running"
 	}
-	return gate.Abnormal(v1alpha1.ReasonVersionsInUse, inUse)
+	return gate.Abnormal(v1alpha1.ReasonInUse, inUse)
 }
 
 // versionsInUse says what still needs a conversion; empty if nothing does.

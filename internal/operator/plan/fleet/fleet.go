@@ -197,7 +197,7 @@ func (p *planner) available() gate.Outcome {
 	}
 	objects, err := ours.Patched("spec.workload.patches", w.Spec.Patches, true)
 	if err != nil {
-		return gate.Stalled(v1alpha1.ReasonInvalidPatch, gate.Cut(err.Error())+"; the running converter pods do not change")
+		return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(err.Error())+"; the running converter pods do not change")
 	}
 	p.Do(step.Apply{Object: objects.Service}, step.Apply{Object: objects.Budget})
 	if len(p.Unreadable) > 0 && len(p.Pods) > 0 {
@@ -256,7 +256,7 @@ func (p *planner) reportProblems() {
 		}
 		says = fmt.Sprintf("%d policies use the fleet: name another one in their spec.workload.fleet, or delete them: %s", len(policies), gate.FirstOf(policies, mostNamed))
 	}
-	p.report(v1alpha1.DeletionBlockedCondition, gate.Abnormal(v1alpha1.ReasonFleetInUse, says))
+	p.report(v1alpha1.DeletionBlockedCondition, gate.Abnormal(v1alpha1.ReasonInUse, says))
 }
 
 // spread reports pods that are all on one node, and has one of them start on another node.
@@ -299,7 +299,7 @@ func (p *planner) summarize(last gate.Outcome) {
 // recoveries are the events for the end of conditions that exist only during a problem.
 var recoveries = []gate.Recovery{
 	workload.RedundancyRecovery,
-	{Condition: v1alpha1.RotationBlockedCondition, Reason: v1alpha1.ReasonRotationUnblocked, Note: "rotation unblocked: the rotation of certificates continues, or is complete"},
+	{Condition: v1alpha1.RotationBlockedCondition, Note: "rotation unblocked: the rotation of certificates continues, or is complete"},
 }
 
 // underWay are the reasons of conditions that become True without help.

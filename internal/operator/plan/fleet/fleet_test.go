@@ -257,13 +257,13 @@ func TestEvents(t *testing.T) {
 		{"nothing", func() {}, nil},
 		{"all pods are on one node", w.onOneNode, []string{"Warning NotRedundant OneNode"}},
 		{"another node can take them", func() { w.others.Usable = true }, nil},
-		{"one is on another node", func() { w.pods[0].Node = "two" }, []string{"Normal NotRedundant NotRedundantResolved"}},
+		{"one is on another node", func() { w.pods[0].Node = "two" }, []string{"Normal NotRedundant Resolved"}},
 		{"one is not ready", func() { w.pods[0].Ready = false }, []string{"Normal WebhookAvailable SomePodsReady", "Warning NotRedundant OneNode"}},
-		{"one is left", func() { w.pods = w.pods[1:2] }, []string{"Normal NotRedundant NotRedundantResolved"}},
+		{"one is left", func() { w.pods = w.pods[1:2] }, []string{"Normal NotRedundant Resolved"}},
 		{"none is left", func() { w.pods = nil }, []string{"Normal WebhookAvailable NoPodsReady"}},
 		{"the patch is wrong", func() {
 			w.fleet.Spec.Workload = &v1alpha1.ConverterPods{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
-		}, []string{"Warning WebhookAvailable InvalidPatch"}},
+		}, []string{"Warning WebhookAvailable InvalidWorkload"}},
 	} {
 		expect.Equal(t, c.name+": events", c.want, after(c.change))
 	}

@@ -319,8 +319,8 @@ func TestRotationBlocked(t *testing.T) {
 		"gone":           {nil, "b (the policy no longer exists: create it again)"},
 		"unknown causes": {policyWith(func(*v1alpha1.ConversionPolicy) {}), "authority: b"},
 		"stalled": {policyWith(func(p *v1alpha1.ConversionPolicy) {
-			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConversionDrifted}}
-		}), "b (ConversionDrifted: see its condition Stalled)"},
+			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrifted}}
+		}), "b (Drifted: see its condition Stalled)"},
 		"migrates": {policyWith(func(p *v1alpha1.ConversionPolicy) {
 			p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.StorageMigratedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMigrating}}
 		}), "b (Migrating: see its condition StorageMigrated)"},

@@ -134,7 +134,7 @@ func (w *Work) Add(other Work) {
 type Event struct {
 	// Reason of the condition that changed, or of what happened to a migration.
 	Reason string
-	// Action is the type of the condition, or "Migrate".
+	// Action is the type of the condition, or what happened to a run, such as "StartRun".
 	Action  string
 	Note    string
 	Warning bool
@@ -173,13 +173,13 @@ func Note(condition metav1.Condition) string {
 }
 
 // Recovery is the event for the end of a condition that exists only during a problem.
-type Recovery struct{ Condition, Reason, Note string }
+type Recovery struct{ Condition, Note string }
 
 // Recovered returns the events of the conditions that were True before, and are gone.
 func Recovered(of []Recovery, before, after []metav1.Condition) (events []Event) {
 	for _, end := range of {
 		if apimeta.IsStatusConditionTrue(before, end.Condition) && apimeta.FindStatusCondition(after, end.Condition) == nil {
-			events = append(events, Event{Reason: end.Reason, Action: end.Condition, Note: end.Note})
+			events = append(events, Event{Reason: v1alpha1.ReasonResolved, Action: end.Condition, Note: end.Note})
 		}
 	}
 	return events

@@ -33,13 +33,13 @@ func (h *Health) bootstrapRisk() gate.Outcome {
 	reader := crds.ReaderOf(h.CRD.Spec.Group)
 	switch {
 	case h.IssuesItself(fleet):
-		return h.dependsOn(crds.NeedCertificates, "cert-manager", dependencyOf(crds.NeedCertificates))
+		return h.dependsOn("cert-manager", dependencyOf(crds.NeedCertificates))
 	case reader == nil, reader.Need == crds.NeedCertificates && !h.othersIssue(fleet):
 		return gate.Outcome{}
 	case reader.Need != crds.NeedNetwork || !startsWithoutNetwork(h.WorkloadAt(fleet)):
-		return h.dependsOn(reader.Need, reader.Name, dependencyOf(reader.Need))
+		return h.dependsOn(reader.Name, dependencyOf(reader.Need))
 	case reader.RoutesServices:
-		return h.dependsOn(reader.Need, reader.Name, routesServices)
+		return h.dependsOn(reader.Name, routesServices)
 	}
 	return gate.Outcome{}
 }
@@ -82,12 +82,12 @@ var routesServices = dependency{"to route Services, if it takes the place of kub
 	"after an outage of all nodes, it may be unable to read them, and no converter pod is reached", ""}
 
 // dependsOn warns of a dependency.
-func (h *Health) dependsOn(need crds.Need, reader string, on dependency) gate.Outcome {
+func (h *Health) dependsOn(reader string, on dependency) gate.Outcome {
 	place := "of the policy"
 	if fleet := h.NamedFleet(); fleet != "" {
 		place = "of ConverterFleet " + fleet
 	}
-	return gate.Abnormal(string(need), strings.ReplaceAll(fmt.Sprintf(
+	return gate.Abnormal(v1alpha1.ReasonNeededToStart, strings.ReplaceAll(fmt.Sprintf(
 		"%s reads objects of this kind %s: %s; %smake it request %s, migrate all objects, and stop serving the other versions",
 		reader, on.does, on.fails, on.remedy, crds.StorageVersion(h.CRD)), "PLACE", place))
 }

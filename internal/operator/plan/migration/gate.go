@@ -28,7 +28,7 @@ func (m *Migration) migrated() gate.Outcome {
 	storage := crds.StorageVersion(m.CRD)
 	if !slices.Contains(m.CRD.Status.StoredVersions, storage) {
 		m.work.Do(step.AddStorageVersion{Pin: step.PinOf(m.CRD)})
-		return gate.Waiting(v1alpha1.ReasonPruning, fmt.Sprintf(
+		return gate.Waiting(v1alpha1.ReasonMigrating, fmt.Sprintf(
 			"status.storedVersions lacks the storage version %s, as after a restore: writing the CustomResourceDefinition, so that the API server adds it", storage))
 	}
 	decided := m.decideMigration(m.wantedRun(), storage)
@@ -50,7 +50,7 @@ func (m *Migration) decideMigration(id, storage string) gate.Outcome {
 	case m.failed(id):
 		return m.explainFailure()
 	case len(m.CRD.Spec.Versions) == 1:
-		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "the CustomResourceDefinition has one version: "+storage)
+		return gate.Passed(v1alpha1.ReasonNotNeeded, "the CustomResourceDefinition has one version: "+storage)
 	case crds.StoredOnlyIn(m.CRD, storage):
 		return gate.Undecided(v1alpha1.ReasonStoredVersionsUntrusted, fmt.Sprintf(
 			"status.storedVersions names %s alone, but no migration of this policy has verified it, and other tools prune it unverified: %s",
@@ -125,7 +125,7 @@ func (m *Migration) triggered() bool {
 func (m *Migration) proven(storage string) gate.Outcome {
 	evidence := m.Status.MigrationEvidence
 	if evidence.Source != v1alpha1.EvidenceMigration {
-		return gate.Passed(v1alpha1.ReasonNothingToMigrate, "objects were never stored in another version than "+storage+m.notYetPlaced())
+		return gate.Passed(v1alpha1.ReasonNotNeeded, "objects were never stored in another version than "+storage+m.notYetPlaced())
 	}
 	return gate.Passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, m.notYetPlaced()))
 }
@@ -199,7 +199,7 @@ func (m *Migration) run(id string) observed.Run {
 func (m *Migration) prune(id, storage string) gate.Outcome {
 	if !crds.StoredOnlyIn(m.CRD, storage) {
 		m.work.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
-		return gate.Waiting(v1alpha1.ReasonPruning, "every object is stored at "+storage+": pruning status.storedVersions")
+		return gate.Waiting(v1alpha1.ReasonMigrating, "every object is stored at "+storage+": pruning status.storedVersions")
 	}
 	m.endRun(v1alpha1.MigrationSucceeded)
 	evidence := newEvidence(m.Cluster, v1alpha1.EvidenceMigration)

@@ -202,7 +202,7 @@ func (m *Migration) runSpec(id, storage string) *contract.Spec {
 		PropagationDelay:   metav1.Duration{Duration: m.Settings.PropagationDelay},
 		Preflight:          contract.DefaultPreflight,
 		PageSize:           contract.DefaultPageSize,
-		Concurrency:        int(ptr.Deref(wants.Concurrency, contract.DefaultConcurrency)),
+		Concurrency:        contract.DefaultConcurrency,
 		Pace:               cmp.Or(wants.Pace, v1alpha1.MigrationGentle),
 		MaxWritesPerSecond: int(ptr.Deref(wants.MaxWritesPerSecond, 0)),
 		Verify:             wants.Verify,

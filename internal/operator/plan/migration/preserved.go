@@ -56,7 +56,6 @@ func (m *Migration) noteRunCount(run observed.Run) {
 		held.Holdings = *record.Preserved
 	}
 	counted := m.count(held, v1alpha1.PreservedDataByMigration)
-	counted.Run = run.ID
 	m.takeCount(counted)
 	m.judgePreserved()
 }
@@ -147,12 +146,8 @@ func (m *Migration) judgePreserved() {
 	places := m.Places()
 	for i := range known.Versions {
 		of := &known.Versions[i]
-		of.WithPlace = 0
 		for j := range of.Fields {
-			field := &of.Fields[j]
-			if field.HasPlace = places != nil && places.Of(of.Version, field.Path) == conversion.WholePlace; field.HasPlace {
-				of.WithPlace++
-			}
+			of.Fields[j].HasPlace = places != nil && places.Of(of.Version, of.Fields[j].Path) == conversion.WholePlace
 		}
 	}
 }

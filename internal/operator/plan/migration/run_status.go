@@ -137,15 +137,11 @@ func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 
 func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = record.Total, record.Rewritten, record.Current, record.Gone, record.Failed
-	status.Verified, status.ByFallback = record.Verified, record.ByFallback
-	status.Placed, status.NotPlaced, status.Refused = record.Placed, record.Unplaced, record.Refused
+	status.Verified, status.NotPlaced, status.Refused = record.Verified, record.Unplaced, record.Refused
 	status.Predicted, status.Failures, status.Message = record.Predicted, record.Failures, record.Message
 	// Rounded up: a run that rewrites one object in some seconds is not stalled.
 	status.RatePerSecond, status.EstimatedCompletion = int64(math.Ceil(record.RatePerSecond)), record.EstimatedCompletion
-	status.Waiting, status.Barrier = record.Waiting, nil
-	if record.BarrierKind != "" {
-		status.Barrier = &v1alpha1.MigrationBarrier{Kind: record.BarrierKind, APIServers: record.APIServers}
-	}
+	status.Waiting, status.Barrier = record.Waiting, record.BarrierKind
 	if record.StartTime != nil {
 		status.StartTime = record.StartTime
 	}
@@ -209,44 +205,46 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 	}
 	var events []gate.Event
 	if last == nil || last.Run != next.Run || last.State != v1alpha1.MigrationRunning && next.State == v1alpha1.MigrationRunning {
-		events = append(events, ofRun(next, v1alpha1.ReasonMigrationStarted, what(next)+"; its record is ConfigMap "+next.Record.String(), false))
+		events = append(events, ofRun(next, v1alpha1.ReasonMigrating, "StartRun", what(next)+"; its record is ConfigMap "+next.Record.String(), false))
 		last = &v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning}
 	}
 	if last.State == v1alpha1.MigrationRunning {
 		events = append(events, whileRunning(last, next)...)
 	}
 	if pruned := missingFrom(before.CRD, after.CRD); next.State == v1alpha1.MigrationSucceeded && last.State != next.State && len(pruned) > 0 {
-		events = append(events, ofRun(next, v1alpha1.ReasonStoredVersionsPruned, fmt.Sprintf(
+		events = append(events, ofRun(next, v1alpha1.ReasonStoredVersionsPruned, "PruneAfterRun", fmt.Sprintf(
 			"status.storedVersions names %s alone: removed %s after run %s", next.StorageVersion, strings.Join(pruned, ", "), next.Run), false))
 	}
 	return events
 }
 
-func ofRun(run *v1alpha1.MigrationStatus, reason, note string, warning bool) gate.Event {
-	return gate.Event{Reason: reason, Action: "Migrate", Note: note, Warning: warning, CRD: run.CRDUID}
+// ofRun is an event about a run. Its action is its own: the API server counts events of the same
+// reason and action within minutes as one, and has the note of the first alone.
+func ofRun(run *v1alpha1.MigrationStatus, reason, action, note string, warning bool) gate.Event {
+	return gate.Event{Reason: reason, Action: action, Note: note, Warning: warning, CRD: run.CRDUID}
 }
 
 // whileRunning returns the events of a run that was under way.
 func whileRunning(last, next *v1alpha1.MigrationStatus) []gate.Event {
 	counts := fmt.Sprintf("run %s: %s", next.Run, counts(next))
-	one := func(reason, note string, warning bool) []gate.Event {
-		return []gate.Event{ofRun(next, reason, note, warning)}
+	one := func(reason, action, note string, warning bool) []gate.Event {
+		return []gate.Event{ofRun(next, reason, action, note, warning)}
 	}
 	switch next.State {
 	case v1alpha1.MigrationSucceeded:
-		return one(v1alpha1.ReasonMigrationCompleted, counts+": all objects are stored at "+next.StorageVersion, false)
+		return one(v1alpha1.ReasonMigrated, "CompleteRun", counts+": all objects are stored at "+next.StorageVersion, false)
 	case v1alpha1.MigrationSuperseded:
-		return one(v1alpha1.ReasonMigrationSuperseded, counts+"; the CustomResourceDefinition changed, which invalidates the run", true)
+		return one(v1alpha1.ReasonMigrationCancelled, "SupersedeRun", counts+"; the CustomResourceDefinition changed, which invalidates the run", true)
 	case v1alpha1.MigrationCancelled:
-		return one(v1alpha1.ReasonMigrationCancelled, counts+"; cancelled without pruning", false)
+		return one(v1alpha1.ReasonMigrationCancelled, "CancelRun", counts+"; cancelled without pruning", false)
 	case v1alpha1.MigrationFailed:
-		return one(failureReason(next), counts+explainMessage(next)+"; status.storedVersions was not pruned", true)
+		return one(failureReason(next), "FailRun", counts+explainMessage(next)+"; status.storedVersions was not pruned", true)
 	}
 	switch was, is := last.Step == v1alpha1.MigrationSuspended, next.Step == v1alpha1.MigrationSuspended; {
 	case is && !was:
-		return one(v1alpha1.ReasonMigrationSuspended, counts+"; it is suspended", false)
+		return one(v1alpha1.ReasonMigrationSuspended, "SuspendRun", counts+"; it is suspended", false)
 	case was && !is:
-		return one(v1alpha1.ReasonMigrationResumed, counts+"; it goes on", false)
+		return one(v1alpha1.ReasonMigrating, "ResumeRun", counts+"; it goes on", false)
 	}
 	return nil
 }

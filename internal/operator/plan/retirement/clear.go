@@ -51,14 +51,14 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		if len(discard) > 0 {
 			what = ", or have preserved values of it whose loss spec.retirement accepts"
 		}
-		return gate.Pending(v1alpha1.ReasonCleaningFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(check.Message)))
+		return gate.Pending(v1alpha1.ReasonCheckFailed, fmt.Sprintf("objects still name %s in metadata.managedFields%s: %s", record.Version, what, gate.Cut(check.Message)))
 	}
 	r.CleansManagedFields = true
 	what := ""
 	if len(discard) > 0 {
 		what = ", and preserved values whose loss spec.retirement accepts from their annotations"
 	}
-	return gate.Pending(v1alpha1.ReasonCleaningManagedFields, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
+	return gate.Pending(v1alpha1.ReasonRetiring, fmt.Sprintf("removing %s from metadata.managedFields of the objects%s", record.Version, what))
 }
 
 // toDiscard are the fields whose preserved values may be lost with the version. There are none

@@ -47,9 +47,9 @@ func (r *Retirement) search(entry *v1alpha1.Retirement) gate.Outcome {
 	case len(blocks) == 0 && !searches:
 		return gate.Outcome{}
 	case len(blocks) == 0 || blocks[0].Reason == v1alpha1.BlockedDependentsNotSearched && r.Settings.DependentsAccount != "":
-		return gate.Pending(v1alpha1.ReasonSearchingDependents, "searching for objects that name "+name)
+		return gate.Pending(v1alpha1.ReasonRetiring, "searching for objects that name "+name)
 	}
-	reason := v1alpha1.ReasonDependentsUnknown
+	reason := v1alpha1.ReasonCheckFailed
 	switch blocks[0].Reason {
 	case v1alpha1.BlockedDependentsNotSearched:
 		reason = v1alpha1.ReasonRightsNotGranted

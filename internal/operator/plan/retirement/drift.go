@@ -77,9 +77,9 @@ func (r *Retirement) driftEnded() {
 
 func versionsDriftReason(answer v1alpha1.DriftAnswer) string {
 	if answer == v1alpha1.DriftContested {
-		return v1alpha1.ReasonVersionsContested
+		return v1alpha1.ReasonContested
 	}
-	return v1alpha1.ReasonVersionsDrifted
+	return v1alpha1.ReasonDrifted
 }
 
 func (r *Retirement) revertedBy() string {
@@ -102,13 +102,13 @@ func (r *Retirement) heldBack() gate.Outcome {
 	cure := "align " + manifest + " with this policy, or change spec.storageVersion and spec.retirement here"
 	switch {
 	case len(r.reverted) > 0 && drift.Answer == v1alpha1.DriftRepaired:
-		return gate.Waiting(v1alpha1.ReasonVersionsDrifted, r.revertedBy()+" reverted this policy's changes of spec.versions: restoring them")
+		return gate.Waiting(v1alpha1.ReasonDrifted, r.revertedBy()+" reverted this policy's changes of spec.versions: restoring them")
 	case drift.Answer == v1alpha1.DriftTolerated:
-		return gate.Stalled(v1alpha1.ReasonVersionsDrifted,
+		return gate.Stalled(v1alpha1.ReasonDrifted,
 			r.revertedBy()+" reverted this policy's changes of spec.versions; spec.drift is Tolerate, so the operator does not restore them: "+cure)
 	case drift.Answer == v1alpha1.DriftContested && len(drift.Repairs) > 0 && r.Left(&drift.Repairs[0], versionRepairWindow) > 0:
 		r.work.Recheck(r.Left(&drift.Repairs[0], versionRepairWindow))
-		return gate.Stalled(v1alpha1.ReasonVersionsContested, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonContested, fmt.Sprintf(
 			"%s keeps reverting this policy's changes of spec.versions, and the operator restored them %d times within a day: %s; the operator restores them again after that day, or when the spec of this policy changes",
 			r.revertedBy(), versionRepairsAtMost, cure))
 	}

@@ -45,7 +45,7 @@ func (r *Retirement) Retired() gate.Decision { return r.work.Decide(r.retired())
 // follows when the step before it has lasted long enough.
 func (r *Retirement) retired() gate.Outcome {
 	if len(r.Policy.Spec.Retirement) == 0 {
-		return gate.Passed(v1alpha1.ReasonNothingToRetire, "spec.retirement is empty; see status.versions for removable versions")
+		return gate.Passed(v1alpha1.ReasonNotNeeded, "spec.retirement is empty; see status.versions for removable versions")
 	}
 	r.askForRequests()
 	var last gate.Outcome
@@ -133,7 +133,7 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 	}
 	if r.lately(name) {
 		r.work.Recheck(r.Left(record.LastRequested, after+requestsInterval))
-		return gate.Pending(v1alpha1.ReasonRequested, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
+		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
 	}
 	left, looked := r.Left(record.DeprecatedTime, after), after == 0 || r.looked(record.DeprecatedTime.Add(after))
 	switch {

@@ -90,16 +90,10 @@ func (r *Retirement) Versions() (versions []v1alpha1.VersionStatus, removableNam
 
 func (r *Retirement) versionStatus(version apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.VersionStatus {
 	keeps, blocks := r.keepsServed(version.Name), r.keeps(version.Name)
-	is := v1alpha1.VersionStatus{
-		Name: version.Name, Served: version.Served, Storage: version.Storage, Deprecated: version.Deprecated,
-		Stored:    slices.Contains(r.CRD.Status.StoredVersions, version.Name),
-		Requested: r.requested(version.Name), BlockedBy: blocks,
-		SafeToUnserve: len(keeps) == 0, SafeToRemove: len(blocks) == 0,
+	return v1alpha1.VersionStatus{
+		Name: version.Name, Deprecated: version.Deprecated, Requested: r.requested(version.Name),
+		SafeToUnserve: len(keeps) == 0, SafeToRemove: len(blocks) == 0, BlockedBy: blocks,
 	}
-	if record := r.record(version.Name); record != nil {
-		is.LastRequested = record.LastRequested
-	}
-	return is
 }
 
 // keepsServed is what blocks unserving a version.

@@ -26,7 +26,7 @@ import (
 const evictionAge = 5 * time.Minute
 
 // RedundancyRecovery is the event for the end of NotRedundant, of a policy or a fleet.
-var RedundancyRecovery = gate.Recovery{Condition: v1alpha1.NotRedundantCondition, Reason: v1alpha1.ReasonNotRedundantResolved,
+var RedundancyRecovery = gate.Recovery{Condition: v1alpha1.NotRedundantCondition,
 	Note: "not redundant resolved: ready converter pods are on several nodes, or only one is ready, or the cluster has no other node"}
 
 // Redundancy has what decides whether pods of one workload survive the loss of a node.

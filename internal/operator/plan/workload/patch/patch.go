@@ -59,10 +59,9 @@ func selectFrom(objects resmap.ResMap, target *v1alpha1.PatchTarget) ([]*resourc
 	}
 	selected, err := objects.Select(types.Selector{
 		ResId: resid.ResId{
-			Gvk:  resid.Gvk{Group: target.Group, Version: target.Version, Kind: target.Kind},
+			Gvk:  resid.Gvk{Kind: target.Kind},
 			Name: target.Name,
 		},
-		LabelSelector: target.LabelSelector, AnnotationSelector: target.AnnotationSelector,
 	})
 	switch {
 	case err != nil:
