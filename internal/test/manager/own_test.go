@@ -28,7 +28,7 @@ import (
 )
 
 // ownSpec is a converter of a user in pods: hand-written, with the certificate that is mounted.
-const ownSpec = "image: {reference: '" + ownImage + "', port: 19443, certificateMountPath: /certs, args: ['--bind-address=:19443', '--certificates=/certs']}"
+const ownSpec = "type: Image, image: {reference: '" + ownImage + "', port: 19443, certificateMountPath: /certs, args: ['--bind-address=:19443', '--certificates=/certs']}"
 
 // serveOwn is the program of the image. The node replaces the arguments.
 func serveOwn(ctx context.Context) error {
@@ -66,7 +66,7 @@ func startURL(t *testing.T, policy string) (spec string) {
 			<-ticker.C
 		}
 	}()
-	return fmt.Sprintf("url: 'https://%s/crontabs'", address)
+	return fmt.Sprintf("type: URL, url: {url: 'https://%s/crontabs'}", address)
 }
 
 // convertByHand splits hostPort into host and port for v1, and joins them for other versions.

@@ -111,7 +111,7 @@ func TestLostAuthority(t *testing.T) {
 
 func createOwn(t *testing.T, name, converter, certs string) {
 	t.Helper()
-	create(t, fmt.Sprintf("metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, workload: {type: Dedicated, dedicated: {replicas: 1}}, migration: {mode: OnTrigger}}",
+	create(t, fmt.Sprintf("metadata: {name: %s}\nspec: {converter: {%s}, certificates: %s, migration: {mode: OnTrigger}}",
 		name, converter, certs), &v1alpha1.ConversionPolicy{})
 }
 

@@ -121,11 +121,9 @@ func TestAdmission(t *testing.T) {
 		"dependents are to be removed":              {name, "{converter: {type: Declarative, declarative: " + good + "}, retirement: [{version: v1, dependents: Remove}]}", "Unsupported value"},
 		"after a long while":                        {name, "{converter: {type: Declarative, declarative: " + good + "}, retirement: [{version: v1, after: 87601h}]}", "after must be 87600h"},
 		"an unknown mode":                           {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {mode: Sometimes}}", "Unsupported value"},
-		"a paced migration":                         {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {suspend: true, maxWritesPerSecond: 1, concurrency: 256, verify: Full, fallback: [OldVersion, Status]}}", ""},
+		"a paced migration":                         {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {suspend: true, maxWritesPerSecond: 1, verify: Full, fallback: [OldVersion, Status]}}", ""},
 		"no writes":                                 {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {maxWritesPerSecond: 0}}", "maxWritesPerSecond"},
 		"too many writes":                           {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {maxWritesPerSecond: 100001}}", "maxWritesPerSecond"},
-		"nothing at once":                           {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {concurrency: 0}}", "concurrency"},
-		"too much at once":                          {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {concurrency: 257}}", "concurrency"},
 		"a doubtful check":                          {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {verify: Some}}", "Unsupported value"},
 		"no such way":                               {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {fallback: [Force]}}", "Unsupported value"},
 		"a way twice":                               {name, "{converter: {type: Declarative, declarative: " + good + "}, migration: {fallback: [Status, Status]}}", "fallback names a way twice"},
@@ -291,7 +289,7 @@ func TestApplyReplaces(t *testing.T) {
 		"workload": {
 			rules,
 			rules + ", workload: {type: Fleet, fleet: {name: blue}}",
-			rules + ", workload: {type: Dedicated, dedicated: {replicas: 3}}",
+			rules + ", workload: {type: Dedicated, dedicated: {priorityClassName: system-cluster-critical}}",
 		},
 	} {
 		t.Run(field, func(t *testing.T) {
