@@ -43,7 +43,7 @@ var scenes = map[string][]Part{
 		{"migrating.md", "Rolling back"},
 	},
 	"mistakes":       {{"runbooks.md", "mistakes"}},
-	"replacing":      {{"certificates.md", "selfManaged"}},
+	"replacing":      {{"certificates.md", "SelfManaged"}},
 	"blocked":        {{"leaving.md", "Uninstall the operator"}, {"leaving.md", "blocked"}},
 	"installing":     {{"installing.md", "In four ways"}},
 	"downgrading":    {{"upgrading.md", "Downgrade"}},

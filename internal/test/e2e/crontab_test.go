@@ -95,7 +95,7 @@ func applySample(ctx context.Context, t *testing.T, crontab scenarios.CronTab, f
 	object := &unstructuredObject{}
 	expect.NoError(t, yaml.Unmarshal([]byte(readSample(t, crontab, file)), object))
 	if file == crontab.Policy {
-		expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{}, "spec", "workload")) // pods of its own
+		expect.NoError(t, unstructured.SetNestedMap(object.Object, map[string]any{"type": "Dedicated"}, "spec", "workload")) // pods of its own
 	}
 	err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("author"), client.ForceOwnership)
 	expect.NoError(t, err)
