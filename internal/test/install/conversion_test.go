@@ -353,7 +353,7 @@ func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
 	w.waitFor(t, second.Name, admitted)
 }
 
-// TestInjectedCABundle: with certificates.injected, another client may replace caBundle of an active
+// TestInjectedCABundle: with certificates of the type Injected, another client may replace caBundle of an active
 // spec.conversion, and change nothing else of it.
 func TestInjectedCABundle(t *testing.T) {
 	for protected, install := range map[answer]func(*testing.T) world{
@@ -369,9 +369,9 @@ func TestInjectedCABundle(t *testing.T) {
 			injected.Webhook.ClientConfig.CABundle = bundle
 			got, err := w.answerTo(t, active.Name, injected)
 			expect.NoError(t, err)
-			expect.Equal(t, "the answer without certificates.injected", protected, got)
+			expect.Equal(t, "the answer without certificates of the type Injected", protected, got)
 			policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: active.Name}}
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"certificates": {"injected": {}}}}`))
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"certificates": {"type": "Injected"}}}`))
 			expect.NoError(t, w.admin.Patch(t.Context(), policy, patch))
 			expect.Eventually(t, "caBundle is admitted", func() (bool, string) {
 				got, err := w.answerTo(t, active.Name, injected)
