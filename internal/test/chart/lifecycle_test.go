@@ -291,6 +291,10 @@ func TestUninstallIsRefused(t *testing.T) {
 	c.succeeds(t, "install", name, folder)
 	for _, each := range decode(t, users) {
 		expect.NoError(t, c.Client.Delete(t.Context(), &each))
+		expect.Eventually(t, each.GetKind()+" "+each.GetName()+" is gone", func() (bool, string) {
+			err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(&each), &each)
+			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
 	}
 	c.uninstall(t, "CustomResourceDefinition ", "ServiceAccount elsewhere conversion-operator-converter")
 }

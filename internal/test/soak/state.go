@@ -71,7 +71,7 @@ func newState(subjects, fleets []string) State {
 	}
 	for _, name := range fleets {
 		state.Fleets[name] = &v1alpha1.ConverterFleetSpec{Replicas: new(int32(3)),
-			Certificates: &v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged}}
+			Certificates: &v1alpha1.Certificates{Type: v1alpha1.CertificatesSelfManaged, SelfManaged: &v1alpha1.SelfManagedCertificates{}}}
 	}
 	return state
 }
