@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +30,9 @@ const (
 	maxHeads = 5000
 	// maxSampleBytes bounds what is read of a kind; one object is at most 1.5 MiB.
 	maxSampleBytes = 64 << 20
+	// triesAtOnce is how many objects are converted at the same time: while a version waits for that,
+	// its clients get errors.
+	triesAtOnce = 4
 	// rightsLag is the pause between attempts while the API server does not know yet that the user
 	// may read objects.
 	rightsLag = 50 * time.Millisecond
@@ -106,38 +110,45 @@ func (r *reader) sample(ctx context.Context, s step.TakeSamples, held *headCount
 	if err != nil {
 		return 0, wrapUnreadable(err)
 	}
-	taken, bytes := 0, 0
-	for _, choice := range chosen {
-		object, found, err := cluster.Object(ctx, crds.Resource(s.CRD, choice.Version), choice.Head.Namespace, choice.Head.Name)
-		switch {
-		case ctx.Err() != nil && taken > 0:
-			return taken, nil
-		case err != nil && probe.CalledWebhook(err) && s.Again:
-			return taken, newUnreadError("object "+choice.Head.String(), choice.Version, err)
-		case err != nil && probe.CalledWebhook(err):
+	taken, err := 0, error(nil)
+	trying, failed := errgroup.WithContext(ctx)
+	trying.SetLimit(triesAtOnce)
+	for bytes := 0; len(chosen) > 0 && bytes < maxSampleBytes && failed.Err() == nil; chosen = chosen[1:] {
+		var object objects.Object
+		var found bool
+		object, found, err = cluster.Object(ctx, crds.Resource(s.CRD, chosen[0].Version), chosen[0].Head.Namespace, chosen[0].Head.Name)
+		if err != nil && probe.CalledWebhook(err) && !s.Again {
+			err = nil
 			continue // the active conversion fails, and is about to be replaced
-		case err != nil:
-			return taken, wrapUnreadable(err)
-		case !found || pods.isOversized(object, s, oversized):
-			continue
 		}
-		if err := pods.try(ctx, object); err != nil {
-			return taken, err
-		}
-		taken++
-		if bytes += len(object.JSON); bytes > maxSampleBytes {
+		if err != nil {
 			break
 		}
+		if !found || pods.isOversized(object, s, oversized) {
+			continue
+		}
+		trying.Go(func() error { return pods.try(failed, object) })
+		taken++
+		bytes += len(object.JSON)
+	}
+	tried := trying.Wait()
+	switch {
+	case tried != nil:
+		return taken, tried
+	case err != nil && ctx.Err() != nil && taken > 0:
+		return taken, nil
+	case err != nil && probe.CalledWebhook(err):
+		return taken, newUnreadError("object "+chosen[0].Head.String(), chosen[0].Version, err)
+	case err != nil:
+		return taken, wrapUnreadable(err)
 	}
 	return taken, nil
 }
 
-// sampler sends objects through the converter pods.
+// sampler sends objects through the converter pods. It is safe for concurrent use.
 type sampler struct {
 	checker *verify.Checker
 	library *probe.Library
-	// broken is the error of a pod that did not answer.
-	broken *probe.Error
 }
 
 func newSampler(next step.TakeSamples) (*sampler, error) {
@@ -145,24 +156,25 @@ func newSampler(next step.TakeSamples) (*sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sampler{library: library}
-	s.checker, err = verify.NewThrough(next.CRD, next.Rules, func(dst, object []byte, to string) ([]byte, error) {
-		out, err := library.Convert(dst, object, to)
-		if failed, ok := errors.AsType[*probe.Error](err); ok && failed.Reason != probe.ReasonUnexpectedAnswer {
-			s.broken = failed
-		}
-		return out, err
-	})
-	return s, err
+	checker, err := verify.NewThrough(next.CRD, next.Rules, library.Convert)
+	return &sampler{checker, library}, err
 }
 
 // try converts an object between all versions and back.
 func (s *sampler) try(ctx context.Context, object objects.Object) error {
-	s.checker.Check(ctx, object)
-	if s.broken != nil {
-		return &readError{string(s.broken.Reason), fmt.Errorf("converting %s through the converter pods: %w", object.String(), s.broken)}
+	var broken *probe.Error // of a pod that did not answer
+	checker := s.checker.Another(func(dst, object []byte, to string) ([]byte, error) {
+		out, err := s.library.Convert(dst, object, to)
+		if failed, ok := errors.AsType[*probe.Error](err); ok && failed.Reason != probe.ReasonUnexpectedAnswer {
+			broken = failed
+		}
+		return out, err
+	})
+	checker.Check(ctx, object)
+	if broken != nil {
+		return &readError{string(broken.Reason), fmt.Errorf("converting %s through the converter pods: %w", object.String(), broken)}
 	}
-	if loss := s.checker.Loss(); loss != nil {
+	if loss := checker.Loss(); loss != nil {
 		return errors.New(describeLoss(loss))
 	}
 	return nil

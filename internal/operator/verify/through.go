@@ -28,15 +28,23 @@ func NewThrough(crd *apiextensionsv1.CustomResourceDefinition, rules compile.Res
 		}
 		slices.Sort(ruleset.Versions)
 	}
-	c := &Checker{
-		ruleset: ruleset, convertBy: convert, now: func() time.Time { return time.Time{} }, tally: newTally(),
-		versions: map[string]*version{}, directions: map[[2]string]*Direction{},
-	}
+	c := (&Checker{ruleset: ruleset, versions: map[string]*version{}}).Another(convert)
 	c.report.Versions, c.report.Leaves = ruleset.Versions, leavesOf(rules)
-	for _, pair := range ruleset.Pairs() {
-		c.directions[pair] = &Direction{From: pair[0], To: pair[1]}
-	}
 	return c, c.readSchemas(crd)
+}
+
+// Another returns a Checker of other objects with the same rules, which has found nothing yet. It may
+// be used at the same time.
+func (c *Checker) Another(convert Convert) *Checker {
+	another := &Checker{
+		ruleset: c.ruleset, convertBy: convert, now: func() time.Time { return time.Time{} }, tally: newTally(),
+		versions: c.versions, directions: map[[2]string]*Direction{},
+	}
+	another.report.Versions, another.report.Leaves = c.report.Versions, c.report.Leaves
+	for _, pair := range c.ruleset.Pairs() {
+		another.directions[pair] = &Direction{From: pair[0], To: pair[1]}
+	}
+	return another
 }
 
 // Loss returns the finding if the object came back changed, or could not be converted;
