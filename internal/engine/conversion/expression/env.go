@@ -112,7 +112,8 @@ func Readable(text string) string {
 }
 
 // Compile parses an expression and checks its types. It fails with a *CompileError.
-func (s *Scope) Compile(expression string) (*cel.Ast, error) {
+func (s *Scope) Compile(expression string) (compiled *cel.Ast, err error) {
+	defer Recover(&err)
 	compiled, issues := s.Env.Compile(expression)
 	if issues != nil && issues.Err() != nil {
 		return nil, s.compileError(issues)
@@ -156,6 +157,15 @@ func (e *CompileError) Error() string {
 	return text
 }
 
+// Recover is deferred where the library for expressions runs. It turns a panic of the library into a
+// *CompileError: a text of a user must neither end a command, nor leave a policy without a status.
+// The library itself recovers only while it evaluates.
+func Recover(err *error) {
+	if cause := recover(); cause != nil {
+		*err = &CompileError{Messages: []string{fmt.Sprintf("the library for expressions fails at it (%v): write it in another way", cause)}}
+	}
+}
+
 func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
@@ -181,6 +191,7 @@ func conditionalHint(message string) string {
 }
 
 // Program prepares a compiled expression for evaluation, within EvaluationLimit.
-func (s *Scope) Program(compiled *cel.Ast) (cel.Program, error) {
+func (s *Scope) Program(compiled *cel.Ast) (program cel.Program, err error) {
+	defer Recover(&err)
 	return s.Env.Program(compiled, cel.CostLimit(EvaluationLimit), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
 }

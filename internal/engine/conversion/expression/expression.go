@@ -122,7 +122,8 @@ func ReadsMetadata(compiled *ast.AST) bool {
 }
 
 // evaluate returns the JSON text of the result, or nil.
-func (t *target) evaluate(variables map[string]any, budget *Budget) []byte {
+func (t *target) evaluate(variables map[string]any, budget *Budget) (text []byte) {
+	defer func() { _ = recover() }() // a panic of the library is an error of the expression, which gives no value
 	value, details, err := t.program.Eval(variables)
 	budget.chargeEvaluation(details)
 	if err != nil {

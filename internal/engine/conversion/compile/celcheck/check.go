@@ -116,7 +116,8 @@ func newScope(from []Field) (scope, error) {
 	return scope{of}, err
 }
 
-func (s scope) check(field Field, from []Field, elements uint64) error {
+func (s scope) check(field Field, from []Field, elements uint64) (err error) {
+	defer expression.Recover(&err)
 	compiled, err := s.Compile(field.Expression)
 	if err != nil {
 		return err

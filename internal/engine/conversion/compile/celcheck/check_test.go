@@ -67,6 +67,7 @@ func TestCheck(t *testing.T) {
 		want       string
 	}{
 		"fine":             {"self.a", integer, integer, 1, ""},
+		"panic":            {"{?'x': dyn(self.a)}", integer, open, 1, "the library for expressions fails at it (runtime error: index out of range [0] with length 0): write it in another way"},
 		"no expression":    {"self.", integer, integer, 1, "Syntax error: no viable alternative at input '.' (line 1, column 6)"},
 		"unknown field":    {"self.b + 1", integer, integer, 1, "undefined field 'b' (line 1, column 5); self has a"},
 		"unknown variable": {"a + 1", integer, integer, 1, "undeclared reference to 'a' (in container '') (line 1, column 1)"},
