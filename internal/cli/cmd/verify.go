@@ -36,7 +36,10 @@ func newVerifyCommand() *cobra.Command {
 
 The command converts each object from every version to every other one and back,
 compares it with the original, and validates it against the schema of each version,
-as an API server would. The report, on stdout, is Markdown. It shows values of objects.
+as an API server would. It also edits each object at the other versions, as clients do:
+it sets each field to another value, inserts and removes elements of lists, and fills in
+the defaults of the schema. What an edit discards, although it does not concern it, is a
+warning. The report, on stdout, is Markdown. It shows values of objects.
 
 Objects come from files and directories (-f), or from a cluster (--live), which the
 command only reads. With --live, a policy or CustomResourceDefinition without a flag
@@ -45,7 +48,7 @@ the name of the policy, if there is no file or a file has several. Without objec
 the command checks the rules, and tests them on objects made up from them.
 
 Exit codes:
-  0  nothing is lost except what a drop rule gives up
+  0  nothing is lost except what a drop rule gives up; there may be warnings
   1  something is lost, or an object cannot be converted, or does not fit the schema
      of a version
   2  the test could not run: a flag is wrong, a file or the cluster cannot be

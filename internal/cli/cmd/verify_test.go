@@ -12,7 +12,7 @@ import (
 )
 
 func TestVerifyJSON(t *testing.T) {
-	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"replicas":"<many>"}`
+	object := `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"name":"a"},"hostPort":"a:1","replicas":"<many>"}`
 	stdout, _, err := runWith(object, "verify", "--policy", sampleFile("2-policy.yaml"), "--crd", sampleFile("3-crd-both.yaml"), "-f", "-", "-o", "json")
 	expect.NoError(t, err)
 	report := verify.Report{}

@@ -81,6 +81,9 @@ func (p *page) converted(in Input, result compile.Result, errs []verify.RuleErro
 		return
 	}
 	p.Tone, p.Title = "good", sentence(in.Tried.Title())
+	if in.Tried.Discards() {
+		p.Tone = "warning"
+	}
 	if in.Tried.Outcome == verify.Failed {
 		p.Tone = "bad"
 	}

@@ -91,7 +91,7 @@ func WriteTried(w io.Writer, found *verify.Report) error {
 // tried is the result of tested objects.
 type tried struct {
 	*verify.Report
-	Errors, Carried, Notes []finding
+	Errors, Discarded, Carried, Notes []finding
 }
 
 // finding is a finding of verify, as text.
@@ -104,16 +104,18 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 	t := &tried{Report: found}
 	for _, f := range found.Findings {
 		if hideValues {
-			f.Example.Before, f.Example.After, f.Example.Message = nil, nil, ""
+			f.Example.Before, f.Example.After, f.Example.Edit, f.Example.Message = nil, nil, "", ""
 		}
 		entry := finding{Finding: f, Summary: f.Summary(), Example: f.Example.Object}
 		if !hideValues {
 			entry.Example = f.ExampleText()
 		}
-		switch f.Severity {
-		case verify.SeverityError:
+		switch {
+		case f.Severity == verify.SeverityError:
 			t.Errors = append(t.Errors, entry)
-		case verify.SeverityWarning:
+		case f.Kind == verify.EditDiscards, f.Kind == verify.DefaultDiscards:
+			t.Discarded = append(t.Discarded, entry)
+		case f.Severity == verify.SeverityWarning:
 			t.Carried = append(t.Carried, entry)
 		default:
 			t.Notes = append(t.Notes, entry)

@@ -61,6 +61,9 @@ type Checker struct {
 	directions map[[2]string]*Direction
 	tally      tally
 	elapsed    time.Duration
+	edits      map[editKey]editCount
+	// seen is for each leaf field of the report. It is nil for a Checker by NewThrough.
+	seen []seen
 }
 
 // New compiles a policy's rules against a CustomResourceDefinition. A Checker with
@@ -74,7 +77,7 @@ func New(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceD
 func NewCompiled(
 	policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, result compile.Result, ruleErrors []RuleError, now func() time.Time,
 ) (*Checker, error) {
-	c := &Checker{now: now, tally: newTally(), versions: map[string]*version{}, directions: map[[2]string]*Direction{}}
+	c := &Checker{now: now, tally: newTally(), edits: map[editKey]editCount{}, versions: map[string]*version{}, directions: map[[2]string]*Direction{}}
 	c.report = Report{
 		Format: ReportFormat, Policy: policy.Name, Errors: ruleErrors, Warnings: result.Warnings,
 		Versions: []string{}, Leaves: []Leaf{}, Directions: []Direction{},
@@ -89,6 +92,7 @@ func NewCompiled(
 		c.report.Warnings = append(c.report.Warnings, missing.Error())
 	}
 	c.ruleset, c.report.Versions, c.report.RulesetHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
+	c.seen = make([]seen, len(c.report.Leaves))
 	for _, pair := range c.ruleset.Pairs() {
 		c.directions[pair] = &Direction{From: pair[0], To: pair[1], Rules: fidelity(result, pair)}
 	}
@@ -214,6 +218,10 @@ func (c *Checker) Report(objectsFrom string) *Report {
 	})
 	report.Findings, report.MoreFindings, report.PreservedFields = c.tally.sortedFindings(), c.tally.more, c.tally.sortedPreservedFields()
 	report.Preserved = c.tally.sortedPreserved()
+	if c.seen != nil && report.Objects > 0 {
+		report.FieldsUntried = c.fieldsUntried()
+		report.Findings = append(report.Findings, c.unused(objectsFrom)...)
+	}
 	if report.Timing.Conversions > 0 {
 		report.Timing.MeanNanoseconds = c.elapsed.Nanoseconds() / int64(report.Timing.Conversions)
 	}

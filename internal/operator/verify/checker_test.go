@@ -31,7 +31,7 @@ func crontab(version, name, fields string) manifest.Object {
 // TestNotConverted has an object whose annotations leave no room for preserved data.
 func TestNotConverted(t *testing.T) {
 	c := crontabs(t)
-	c.Check(t.Context(), crontab("v1beta1", "big", `,"annotations":{"all":"`+strings.Repeat("x", 256<<10-10)+`"}},"note":"no room"`))
+	c.Check(t.Context(), crontab("v1beta1", "big", `,"annotations":{"all":"`+strings.Repeat("x", 256<<10-10)+`"}},"hostPort":"a:1","note":"no room"`))
 	report := c.Report("f")
 	if report.Outcome != Failed || report.Objects != 1 || len(report.Findings) != 1 {
 		t.Fatalf("report: %+v", report)
@@ -88,7 +88,7 @@ func TestLost(t *testing.T) {
 func TestReportDoesNotGrow(t *testing.T) {
 	c := crontabs(t)
 	for i := range maxPreserved + 50 {
-		c.Check(t.Context(), crontab("v1beta1", fmt.Sprint("o", i), fmt.Sprintf(`},"field%d":1,"note":"n"`, i)))
+		c.Check(t.Context(), crontab("v1beta1", fmt.Sprint("o", i), fmt.Sprintf(`},"hostPort":"a:1","field%d":1,"note":"n"`, i)))
 	}
 	report := c.Report("f")
 	expect.Equal(t, "findings", maxFindings, len(report.Findings))

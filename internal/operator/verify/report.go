@@ -56,6 +56,11 @@ type Report struct {
 	// Canaries are canary objects: made up from the rules, with a value for each rule.
 	// They are converted like objects, but not validated against a schema.
 	Canaries int `json:"canaries"`
+	// Edits are the changes that were tried: of each leaf field and list at each other version, in at
+	// most ten objects, and the defaults of each version.
+	Edits int `json:"edits,omitempty"`
+	// FieldsUntried are the leaf fields that no object has.
+	FieldsUntried int `json:"fieldsUntried,omitempty"`
 	// Directions are all ordered pairs of versions, with the results for objects.
 	Directions []Direction `json:"directions"`
 	// PreservedFields are the fields that were preserved.
@@ -147,7 +152,7 @@ func (p *Preserved) Add(fate preserved.Fate) {
 // Kind of a Finding.
 type Kind string
 
-// The kinds. The first four are errors, Carried is a warning, the others are notes.
+// The kinds. The first four are errors, the next three warnings, and the others notes.
 const (
 	// NotConverted is an object that cannot be converted.
 	NotConverted Kind = "NotConverted"
@@ -162,6 +167,17 @@ const (
 	// Carried is a preserved value that stays in its annotation even at its version:
 	// the rules know no place for it, or the schema does not allow it.
 	Carried Kind = "CarriedOn"
+	// EditDiscards is a field that is gone or changed after an edit of another one at the other
+	// version, although it is not computed from that.
+	EditDiscards Kind = "EditDiscards"
+	// DefaultDiscards is a field that is gone or changed once the API server has filled in the defaults
+	// of the other version.
+	DefaultDiscards Kind = "DefaultDiscards"
+	// NoValue is a field of a rule that has a value in no converted object, although objects have
+	// the fields that it is computed from.
+	NoValue Kind = "NoValue"
+	// NoEffect is a rule whose fields no object has.
+	NoEffect Kind = "NoEffect"
 	// Dropped is a field that a drop rule gives up.
 	Dropped Kind = "Dropped"
 	// Unknown is a field of the original object that its own version's schema does
@@ -195,7 +211,8 @@ var ranks = map[Severity]int{SeverityError: 0, SeverityWarning: 1, SeverityNote:
 
 var severities = map[Kind]Severity{
 	NotConverted: SeverityError, Lost: SeverityError, Pruned: SeverityError, InvalidAtTarget: SeverityError,
-	Carried: SeverityWarning,
+	Carried: SeverityWarning, EditDiscards: SeverityWarning, DefaultDiscards: SeverityWarning,
+	NoValue: SeverityNote, NoEffect: SeverityNote,
 	Dropped: SeverityNote, Unknown: SeverityNote, InvalidBefore: SeverityNote, Unreadable: SeverityNote, Foreign: SeverityNote,
 }
 
@@ -229,6 +246,8 @@ type Example struct {
 	After  *string `json:"after,omitempty"`
 	// Fields is the number of fields that differ in this object.
 	Fields int `json:"fields,omitempty"`
+	// Edit is what was changed at the other version before, empty if nothing was.
+	Edit string `json:"edit,omitempty"`
 	// Message describes the problem if no values are compared.
 	Message string `json:"message,omitempty"`
 }

@@ -24,7 +24,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	} else {
 		r.writeSummary(&out)
 		r.writeFindings(&out, SeverityError, "Errors")
-		r.writeFindings(&out, SeverityWarning, "Stays in annotations")
+		r.writeFindings(&out, SeverityWarning, "Discarded by edits", EditDiscards, DefaultDiscards)
+		r.writeFindings(&out, SeverityWarning, "Stays in annotations", Carried)
 		r.writeDirections(&out)
 		r.writeLeaves(&out)
 		r.writePreservedFields(&out)
@@ -43,10 +44,21 @@ func (r *Report) Title() string {
 		return "the rules are not valid"
 	case r.Outcome == Failed:
 		return "problems found"
-	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
+	case r.Discards():
+		return "edits at other versions discard values"
+	case r.Objects == 0:
+		return "the rules are valid, and were tried on no object"
+	case r.has(Dropped):
 		return "nothing is lost except what the rules drop"
 	}
 	return "nothing is lost"
+}
+
+// Discards reports whether edits discard values that they do not concern.
+func (r *Report) Discards() bool { return r.has(EditDiscards) || r.has(DefaultDiscards) }
+
+func (r *Report) has(kind Kind) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == kind })
 }
 
 func (r *Report) writeErrors(out *strings.Builder) {
@@ -66,6 +78,13 @@ func (r *Report) writeSummary(out *strings.Builder) {
 		fmt.Fprintf(out, "%s from %s; %s of other kinds ignored.\n", count(r.Objects, "object"), r.ObjectsFrom, count(r.Skipped, "object"))
 	default:
 		fmt.Fprintf(out, "%s from %s.\n", count(r.Objects, "object"), r.ObjectsFrom)
+	}
+	if r.Objects > 0 {
+		fmt.Fprintf(out, "%s at other versions, each for itself", count(r.Edits, "edit"))
+		if r.FieldsUntried > 0 {
+			fmt.Fprintf(out, "; no object has %d of %d fields, which were not tried", r.FieldsUntried, len(r.Leaves))
+		}
+		out.WriteString(".\n")
 	}
 	mean := time.Duration(r.Timing.MeanNanoseconds)
 	fmt.Fprintf(out, "%s, %s on average.\n", count(r.Timing.Conversions, "conversion"), mean.Round(10*time.Nanosecond))
@@ -145,10 +164,11 @@ func (r *Report) writePreserved(out *strings.Builder) {
 	}
 }
 
-func (r *Report) writeFindings(out *strings.Builder, severity Severity, title string) {
+// writeFindings lists findings, of all kinds if none is named.
+func (r *Report) writeFindings(out *strings.Builder, severity Severity, title string, kinds ...Kind) {
 	var lines []string
 	for _, finding := range r.Findings {
-		if finding.Severity == severity {
+		if finding.Severity == severity && (len(kinds) == 0 || slices.Contains(kinds, finding.Kind)) {
 			lines = append(lines, finding.text())
 		}
 	}
@@ -165,6 +185,10 @@ var messages = map[Kind]string{
 	Pruned:          "FROM → TO: FIELD is pruned, because the schema of TO does not allow it",
 	InvalidAtTarget: "FROM → TO: FIELD is refused by the schema of TO",
 	Carried:         "FROM: FIELD is preserved, and stays in the annotation even at FROM",
+	EditDiscards:    "FROM → TO → FROM: FIELD changes by an edit at TO that does not concern it",
+	DefaultDiscards: "FROM → TO → FROM: FIELD changes by the defaults of TO",
+	NoValue:         "FROM → TO: FIELD of TO gets a value in no object",
+	NoEffect:        "FROM → TO: no object has a field of the rule FIELD",
 	Dropped:         "FROM → TO → FROM: FIELD is dropped by a rule",
 	Unknown:         "FROM: FIELD is not allowed by the schema, and was ignored",
 	InvalidBefore:   "FROM: FIELD is refused by the schema before any conversion",
@@ -215,6 +239,9 @@ func (f Finding) ExampleText() string {
 		text += ": " + orNothing(e.Before)
 	default:
 		text += ": " + orNothing(e.Before) + " became " + orNothing(e.After)
+	}
+	if e.Edit != "" {
+		text += ", after a client " + e.Edit
 	}
 	if e.Fields > 1 {
 		text += fmt.Sprintf(", the first of %d fields", e.Fields)

@@ -48,12 +48,15 @@ func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) 
 		direction = &Direction{} // a canary object is not counted
 	}
 	direction.Objects++
+	c.see(t, from, t.start.tree, false)
 	converted, pruned, err := c.convert(t, t.start, to)
 	if err != nil {
 		direction.Failed++
 		c.tally.record(NotConverted, from, to, Example{Object: t.name, Message: err.Error()})
 		return
 	}
+	c.see(t, from, t.start.tree, from == t.version)
+	c.see(t, to, converted.tree, false)
 	parts, size := c.countPreservedFields(t, from, to, converted)
 	direction.PreservedBytes += int64(size)
 	direction.MaxPreservedBytes = max(direction.MaxPreservedBytes, size)
@@ -70,6 +73,7 @@ func (c *Checker) roundTrip(ctx context.Context, t testObject, from, to string) 
 		c.countFates(t, to, converted, returned)
 	}
 	entriesLost := c.entriesLost(t, from, to, converted, returned)
+	c.tryEdits(ctx, t, from, to, converted, returned)
 	returned = c.withoutRestored(t, from, to, returned)
 	switch {
 	case c.lost(t, from, to, returned, pruned), entriesLost:

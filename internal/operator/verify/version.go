@@ -107,6 +107,12 @@ func (v *version) create(text []byte) (value, []Difference, error) {
 	return x, pruned, err
 }
 
+// fill returns an object as an API server stores it on a write.
+func (v *version) fill(tree any) (value, error) {
+	x, _, err := v.create(preserved.Encode(tree))
+	return x, err
+}
+
 // validate validates an object against the schema, like an API server on the next
 // write: with defaults filled in, and with the schema's expressions.
 func (v *version) validate(ctx context.Context, x value) field.ErrorList {

@@ -1,0 +1,318 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+)
+
+// An edit at another version changes only what is computed from the edited field. What that is, shows
+// the same edit of the object without its preserved data: a field that differs only with the preserved
+// data was discarded.
+
+const (
+	// editsPerField is how often each kind of edit of a field is judged, for each two versions. So the
+	// time for many objects is that of round trips.
+	editsPerField = 10
+	// triesPerField is how often it is tried, because schemas refuse some edits.
+	triesPerField = 40
+)
+
+// editKey is a kind of edit. Its path has [*] for elements and for members of maps.
+type editKey struct{ from, to, path, what string }
+
+// editCount is how often a kind of edit was tried, and judged.
+type editCount struct{ tried, judged int }
+
+// edited is an object at a version, with its conversion, for the edits of that.
+type edited struct {
+	t        testObject
+	from, to string
+	// atRest are the fields that come back changed without any edit.
+	atRest []string
+	// bare is the object as it comes back if nothing is preserved.
+	bare any
+	// problems is the number of problems that the schema has with the conversion.
+	problems int
+}
+
+// tryEdits changes a converted object in many ways, one after the other, and records what of the
+// original is gone or changed afterwards, although it is not computed from what was changed.
+func (c *Checker) tryEdits(ctx context.Context, t testObject, from, to string, converted, returned value) {
+	if c.converter == nil || t.canary {
+		return
+	}
+	at := c.versions[to]
+	e := edited{t: t, from: from, to: to, atRest: c.pathsAtRest(t, returned), problems: len(at.validate(ctx, converted))}
+	var ok bool
+	if e.bare, ok = c.back(c.resource().Without(converted.tree), from); !ok {
+		return
+	}
+	c.tryDefaults(e, converted)
+	edits(converted.tree, at.structural, func(edit edit) bool {
+		key := editKey{from, to, edit.pattern, edit.what}
+		count := c.edits[key]
+		if count.judged >= editsPerField || count.tried >= triesPerField || ctx.Err() != nil {
+			return true
+		}
+		judged := c.tryEdit(ctx, e, edit)
+		if count.tried++; judged {
+			count.judged++
+			c.report.Edits++
+		}
+		c.edits[key] = count
+		return judged
+	})
+}
+
+// tryDefaults fills in the defaults of the schema, as an API server does with each write. These
+// are no edits.
+func (c *Checker) tryDefaults(e edited, converted value) {
+	filled, err := c.versions[e.to].fill(converted.tree)
+	if err != nil || len(Differences(converted.tree, filled.tree)) == 0 {
+		return
+	}
+	c.report.Edits++
+	returned, ok := c.back(filled.tree, e.from)
+	if !ok {
+		return
+	}
+	for _, d := range Differences(c.resource().Without(e.t.start.tree), returned) {
+		if d.Before != "" && !e.differsAtRest(d) {
+			c.recordEdit(DefaultDiscards, e, d, "changed a label, and the API server filled in the defaults of "+e.to)
+		}
+	}
+}
+
+// differsAtRest reports whether a rule drops the field, or it is lost, without an edit.
+func (e *edited) differsAtRest(d Difference) bool {
+	return slices.ContainsFunc(e.atRest, func(path string) bool { return isAtOrBelow(withoutIndexes(d.Path), path) })
+}
+
+// tryEdit reports whether the edit is one that a client can make, and whose result can be judged.
+func (c *Checker) tryEdit(ctx context.Context, e edited, edit edit) bool {
+	changed, err := c.versions[e.to].fill(edit.make())
+	if err != nil || len(c.versions[e.to].validate(ctx, changed)) > e.problems {
+		return false
+	}
+	returned, ok := c.back(changed.tree, e.from)
+	bare, bareOK := c.back(c.resource().Without(changed.tree), e.from)
+	if !ok || !bareOK {
+		return false // the schema or the size of the object forbids the edit
+	}
+	start := c.resource().Without(e.t.start.tree)
+	expected, ok := withMoved(start, e.bare, bare)
+	bareExpected, bareOK := withMoved(e.bare, e.bare, bare)
+	if !ok || !bareOK {
+		return false
+	}
+	computed := Differences(bareExpected, bare)
+	var discarded []Difference
+	for _, d := range Differences(expected, returned) {
+		if !e.differsAtRest(d) && !slices.ContainsFunc(computed, func(l Difference) bool { return isAtOrBelow(d.Path, l.Path) }) {
+			discarded = append(discarded, d)
+		}
+	}
+	for _, d := range c.compatible(e, changed, expected, returned, discarded) {
+		c.recordEdit(EditDiscards, e, d, edit.text)
+	}
+	return true
+}
+
+// compatible returns those of the differences that could have come back: without them, the object is the
+// same at the other version. Others contradict the edit there.
+func (c *Checker) compatible(e edited, changed value, expected, returned any, found []Difference) (kept []Difference) {
+	shown := func(of ...Difference) []Difference {
+		tree := withBefore("", expected, returned, of)
+		there, ok := c.back(tree, e.to)
+		if !ok {
+			return nil
+		}
+		x, err := c.versions[e.to].fill(there)
+		if err != nil {
+			return nil
+		}
+		return Differences(x.tree, c.resource().Without(changed.tree))
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	without := shown()
+	contradicts := func(of ...Difference) bool {
+		return slices.ContainsFunc(shown(of...), func(d Difference) bool { return !slices.Contains(without, d) })
+	}
+	if !contradicts(found...) {
+		return found
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(d Difference) bool { return contradicts(d) })
+}
+
+// withBefore returns after with the values that before has at some of the paths where they differ.
+func withBefore(path string, before, after any, at []Difference) any {
+	if slices.ContainsFunc(at, func(d Difference) bool { return d.Path == path }) {
+		return before
+	}
+	switch after := after.(type) {
+	case map[string]any:
+		if before, ok := before.(map[string]any); ok {
+			return membersBefore(path, before, after, at)
+		}
+	case []any:
+		if before, ok := before.([]any); ok {
+			return elementsBefore(path, before, after, at)
+		}
+	}
+	return after
+}
+
+func membersBefore(path string, before, after map[string]any, at []Difference) any {
+	members := maps.Clone(after)
+	for _, d := range at {
+		for name := range after {
+			if _, was := before[name]; !was && d.Path == path+(conversion.Path{name}).String() {
+				delete(members, name)
+			}
+		}
+	}
+	for name, was := range before {
+		below := path + conversion.Path{name}.String()
+		is, stays := after[name]
+		switch {
+		case stays:
+			members[name] = withBefore(below, was, is, at)
+		case slices.ContainsFunc(at, func(d Difference) bool { return d.Path == below }):
+			members[name] = was
+		}
+	}
+	return members
+}
+
+func elementsBefore(path string, before, after []any, at []Difference) any {
+	elements := slices.Clone(after)
+	for i := range max(len(before), len(after)) {
+		below := path + "[" + strconv.Itoa(i) + "]"
+		chosen := slices.ContainsFunc(at, func(d Difference) bool { return d.Path == below })
+		switch {
+		case i < len(before) && i < len(after):
+			elements[i] = withBefore(below, before[i], after[i], at)
+		case i < len(before) && chosen:
+			elements = append(elements, before[i])
+		case i >= len(before) && chosen:
+			return elements[:i]
+		}
+	}
+	return elements
+}
+
+func (c *Checker) recordEdit(kind Kind, e edited, d Difference, text string) {
+	c.tally.record(kind, e.from, e.to, Example{Object: e.t.name, Path: d.Path, Before: shorten(d.Before), After: shorten(d.After), Edit: text})
+}
+
+// back converts an edited object, and returns the result without preserved data.
+func (c *Checker) back(tree any, to string) (any, bool) {
+	text, err := c.converter.Convert(nil, preserved.Encode(tree), to)
+	if err != nil {
+		return nil, false
+	}
+	x, _, err := c.versions[to].accept(text)
+	return c.resource().Without(x.tree), err == nil
+}
+
+// isAtOrBelow reports whether a path is another one, or goes on below it.
+func isAtOrBelow(path, other string) bool {
+	rest, found := strings.CutPrefix(path, other)
+	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// withMoved returns x with the element inserted or removed that was inserted in or removed from
+// before, where the result is after. It fails if the elements of x are others.
+func withMoved(x, before, after any) (any, bool) {
+	switch before := before.(type) {
+	case map[string]any:
+		return membersMoved(x, before, after)
+	case []any:
+		elements, isList := x.([]any)
+		later, wasList := after.([]any)
+		switch {
+		case !isList || !wasList:
+			return x, true
+		case len(elements) != len(before) && len(later) == len(before)-1:
+			return withoutElement(elements, before[firstOther(before, later)])
+		case len(elements) != len(before):
+			return x, len(later) == len(before)
+		case len(later) == len(before):
+			return elementsMoved(elements, before, later)
+		case len(later) == len(before)-1:
+			i := firstOther(before, later)
+			return slices.Delete(slices.Clone(elements), i, i+1), len(Differences(slices.Delete(slices.Clone(before), i, i+1), later)) == 0
+		case len(later) == len(before)+1:
+			i := firstOther(later, before)
+			return slices.Insert(slices.Clone(elements), i, later[i]), len(Differences(slices.Delete(slices.Clone(later), i, i+1), before)) == 0
+		}
+		return x, false
+	}
+	return x, true
+}
+
+// withoutElement returns a list without its only element that is equal to another one.
+func withoutElement(list []any, element any) (any, bool) {
+	left := slices.DeleteFunc(slices.Clone(list), func(of any) bool { return len(Differences(of, element)) == 0 })
+	return left, len(left) == len(list)-1
+}
+
+func membersMoved(x any, before map[string]any, after any) (any, bool) {
+	members, isObject := x.(map[string]any)
+	later, wasObject := after.(map[string]any)
+	if !isObject || !wasObject {
+		return x, true
+	}
+	moved := maps.Clone(members)
+	for name, was := range before {
+		member, has := members[name]
+		is, stays := later[name]
+		if !has || !stays {
+			continue
+		}
+		var ok bool
+		if moved[name], ok = withMoved(member, was, is); !ok {
+			return x, false
+		}
+	}
+	return moved, true
+}
+
+func elementsMoved(elements, before, after []any) (any, bool) {
+	moved := slices.Clone(elements)
+	for i := range elements {
+		var ok bool
+		if moved[i], ok = withMoved(elements[i], before[i], after[i]); !ok {
+			return elements, false
+		}
+	}
+	return moved, true
+}
+
+// firstOther returns the index of the first element of a list that a shorter one does not have there.
+func firstOther(longer, shorter []any) int {
+	for i := range shorter {
+		if len(Differences(longer[i], shorter[i])) > 0 {
+			return i
+		}
+	}
+	return len(shorter)
+}
+
+func (c *Checker) pathsAtRest(t testObject, returned value) (paths []string) {
+	for _, d := range c.compare(t, returned) {
+		paths = append(paths, withoutIndexes(d.Path))
+	}
+	return paths
+}
