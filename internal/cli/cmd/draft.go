@@ -52,7 +52,8 @@ func newDraftCommand() *cobra.Command {
 which the command reads from files (-f), or by its name from the cluster.
 
 From the schemas alone, the command compares names, types, descriptions and values.
-It drafts a rule only if no other one is nearly as likely.
+It drafts a rule only if no other one is nearly as likely. Such a rule may be wrong, and
+is marked as not confirmed.
 
 With --pairs, objects that were read at both versions confirm rules or refute them,
 and show rules that names do not. Two objects with the same namespace and name, one
@@ -76,8 +77,8 @@ rule, the rivals, and what is open. Test the policy with verify before you apply
 
 Exit codes:
   0  the policy is drafted, and nothing is open
-  1  the policy is drafted, and something is open: a field is ambiguous, or the policy
-     converts in another way than was observed
+  1  the policy is drafted, and something is open: a rule is not confirmed, a field is
+     ambiguous, or the policy converts in another way than was observed
   2  no policy could be drafted: a flag is wrong, a file cannot be read, a schema is
      not valid, or the converter does not answer`,
 		Example: `  conversion-operator draft -f crd.yaml
@@ -168,7 +169,11 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 	if err := o.write(command.OutOrStdout(), found); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "rules: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n", len(found.Rules), len(found.Ambiguous), len(found.Differences))
+	if found.Pairs > 0 {
+		fmt.Fprintf(stderr, "pairs that the policy reproduces: %d of %d\n", found.Reproduced, found.Pairs)
+	}
+	fmt.Fprintf(stderr, "rules: %d, of which not confirmed: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n",
+		len(found.Rules), found.Unconfirmed(), len(found.Ambiguous), len(found.Differences))
 	fmt.Fprintf(stderr, "test the policy: %s verify --policy POLICY %s\n", calledAs(command), o.objectsForVerify())
 	if found.IsAmbiguous() {
 		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}

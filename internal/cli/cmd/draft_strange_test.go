@@ -77,7 +77,7 @@ func TestDraftAdvice(t *testing.T) {
 			root, stderr := NewCommand(append([]string{file, "draft"}, files...)), bytes.Buffer{}
 			root.SetOut(&bytes.Buffer{})
 			root.SetErr(&stderr)
-			expect.NoError(t, root.ExecuteContext(t.Context()))
+			expect.Equal(t, "exit code", exitFound, ExitCode(root.ExecuteContext(t.Context())))
 			expect.Contains(t, "stderr of "+program, stderr.String(), "test the policy: "+program+" "+want)
 		}
 	}

@@ -187,7 +187,7 @@ func TestDraftProbeWebhook(t *testing.T) {
 // TestDraftCluster drafts from the schemas in a cluster.
 func TestDraftCluster(t *testing.T) {
 	stdout, stderr, err := draftOf(t, clusterWithConverter(t, "unused"))
-	checkEnd(t, 0, err, stdout, hostPortRule)
+	checkEnd(t, exitFound, err, stdout, hostPortRule, "# NOT CONFIRMED: ")
 	expect.Contains(t, "stderr", stderr, "verify --policy POLICY --live\n")
 }
 

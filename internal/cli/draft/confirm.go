@@ -45,6 +45,8 @@ type trial struct {
 	equivalent map[spotOf]*Difference
 	// unexplained are the fields that differ when a field changes.
 	unexplained map[*field]map[*field]bool
+	// reproduced counts the pairs that the rules convert exactly, in one direction at least.
+	reproduced int
 }
 
 // spotOf is a field of the version that objects are converted to.
@@ -65,8 +67,14 @@ type verdict struct {
 // which are listed.
 func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*10 > v.confirmed }
 
+// isMostlyRight reports whether the rule is better than none.
+func (v *verdict) isMostlyRight() bool { return v.confirmed > v.wrong }
+
 // confirm returns the rules that compile, and that observations do not refute. It marks the others.
 func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
+	// refuted are mostly right. Those for whose fields there is no other rule in the end come back.
+	var refuted []*hypothesis
+	mostlyRight := map[*hypothesis]bool{}
 	for round := 0; ; round++ {
 		chosen, result, err := j.compiled(all, nests)
 		if err != nil {
@@ -77,10 +85,20 @@ func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) 
 			return nil, nil, err
 		}
 		done := true
-		for h, v := range tried.verdicts {
-			if v.isWrong() {
+		for _, h := range chosen {
+			if v := tried.verdicts[h]; v.isWrong() && !mostlyRight[h] {
 				h.refuted, done = v.example, false
+				if v.isMostlyRight() {
+					refuted = append(refuted, h)
+				}
 			}
+		}
+		if done {
+			back := j.free(refuted, chosen, nests)
+			for _, h := range back {
+				h.refuted, mostlyRight[h], done = "", true, false
+			}
+			chosen, refuted = append(chosen, back...), nil
 		}
 		if done {
 			return chosen, tried, nil
@@ -89,6 +107,19 @@ func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) 
 			all = chosen // from here on, wrong rules are only removed
 		}
 	}
+}
+
+// free returns the refuted hypotheses for whose fields no rule was chosen.
+func (j *judge) free(refuted, chosen []*hypothesis, nests func(outer, inner *hypothesis) bool) (free []*hypothesis) {
+	for _, h := range refuted {
+		candidate := *h
+		candidate.refuted = ""
+		together := append(slices.Concat(chosen, free), &candidate)
+		if slices.Contains(choose(together, maxRules-len(j.kept), nests), &candidate) {
+			free = append(free, h)
+		}
+	}
+	return free
 }
 
 var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
@@ -207,6 +238,9 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		case before == nil:
 			before = found
 		default:
+			if before.isExact() || found.isExact() {
+				t.reproduced++
+			}
 			before.join(found)
 			t.record(before)
 			t.record(found)
@@ -223,7 +257,12 @@ type outcome struct {
 	right, wrong map[*hypothesis]string
 	differ       map[spot]difference
 	equivalent   map[spot]difference
+	// missing is set if a value is there that the rules do not give, and that may come from preserved data.
+	missing bool
 }
+
+// isExact reports whether the rules give what was observed.
+func (o *outcome) isExact() bool { return len(o.differ) == 0 && !o.missing }
 
 type difference struct {
 	owner         *hypothesis
@@ -232,7 +271,7 @@ type difference struct {
 }
 
 func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs *pairs) *outcome {
-	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}}
+	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}, false}
 	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
 	maps.Copy(places, o.out)
@@ -247,6 +286,7 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 			}
 		case !predicted && o.isPair() && pairs.partner[at.field] == nil:
 			// The value may come from preserved data, which the other object of the pair had.
+			found.missing = found.missing || !isZero(theirs)
 		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)), predicted && observed && sameNotation(mine, theirs):
 			found.equivalent[at] = difference{h, mine, theirs, false}
 		default:
@@ -271,8 +311,8 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 }
 
 // join removes what is wrong in one direction of a pair, where the other direction is right: only one of them
-// may have been converted, and what a rule does not express is preserved. A pair that is right in both directions
-// counts once.
+// may have been converted, and what a rule does not express is preserved. A pair that is right or wrong in both
+// directions counts once.
 func (o *outcome) join(other *outcome) {
 	for _, both := range [][2]*outcome{{o, other}, {other, o}} {
 		for h := range both[0].wrong {
@@ -282,7 +322,8 @@ func (o *outcome) join(other *outcome) {
 			}
 		}
 	}
-	maps.DeleteFunc(other.right, func(h *hypothesis, _ string) bool { return o.right[h] != "" })
+	maps.DeleteFunc(other.right, func(h *hypothesis, _ string) bool { return o.right[h]+o.wrong[h] != "" })
+	maps.DeleteFunc(other.wrong, func(h *hypothesis, _ string) bool { return o.wrong[h] != "" })
 }
 
 func (t *trial) record(o *outcome) {

@@ -26,8 +26,11 @@ type Draft struct {
 	Spoke  string `json:"spoke"`
 	Hub    string `json:"hub"`
 	// Pairs is the number of objects that were read at both versions.
-	Pairs int    `json:"pairs,omitempty"`
-	Rules []Rule `json:"rules"`
+	Pairs int `json:"pairs,omitempty"`
+	// Reproduced is the number of these of which the policy gives one object exactly, from the other one: a
+	// client may have written either of them.
+	Reproduced int    `json:"reproduced,omitempty"`
+	Rules      []Rule `json:"rules"`
 	// Ambiguous are fields without a rule for which there may be one.
 	Ambiguous []Ambiguous `json:"ambiguous"`
 	// Preserved are fields that one version lacks. They need no rule.
@@ -69,6 +72,8 @@ type Rule struct {
 	Confirmed int `json:"confirmed"`
 	Values    int `json:"values"`
 	Wrong     int `json:"wrong"`
+	// Unconfirmed is set if no observation had a value for the rule, and no hint asked for it: it may be wrong.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Example of a wrong one.
 	Example string   `json:"example,omitempty"`
 	Rivals  []string `json:"rivals,omitempty"`
@@ -124,7 +129,18 @@ type Input struct {
 
 // IsAmbiguous reports whether a person must decide something.
 func (d *Draft) IsAmbiguous() bool {
-	return len(d.Ambiguous) > 0 || len(d.Differences) > 0 || d.Probe != nil && len(d.Probe.Problems) > 0
+	return len(d.Ambiguous) > 0 || len(d.Differences) > 0 || d.Unconfirmed() > 0 || d.Reproduced < d.Pairs ||
+		d.Probe != nil && len(d.Probe.Problems) > 0
+}
+
+// Unconfirmed counts the rules that may be wrong.
+func (d *Draft) Unconfirmed() (count int) {
+	for _, rule := range d.Rules {
+		if rule.Unconfirmed {
+			count++
+		}
+	}
+	return count
 }
 
 // drafter drafts one policy.

@@ -181,6 +181,43 @@ func TestRefuted(t *testing.T) {
 	expect.Equal(t, "rules", "[]", fmt.Sprint(textsOf(draft)))
 }
 
+// TestMostlyRight: one pair of three does not refute a rule, unless another rule explains all three. The draft says how
+// many pairs it reproduces, and which rules no pair confirms.
+func TestMostlyRight(t *testing.T) {
+	crd := widgets(t, `ttl: {type: string}, imageName: {type: string, description: "the image that the job runs"}`,
+		`ttlSeconds: {type: integer}, other: {type: integer}, imageRef: {type: string, description: "the image that the job runs"}`)
+	pair := func(ttl, hub string) Pair {
+		return Pair{
+			[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"ttl": "` + ttl + `"}}`),
+			[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {` + hub + `}}`),
+		}
+	}
+	rules := []string{"move: {from: .spec.imageName, to: .spec.imageRef}", "cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}"}
+	draft := make2(t, Input{CRD: crd, Pairs: []Pair{pair("90s", `"ttlSeconds": 90`), pair("5s", `"ttlSeconds": 5`), pair("7s", `"ttlSeconds": 8`)}})
+	expect.Equal(t, "rules", rules, textsOf(draft))
+	expect.Equal(t, "pairs, reproduced, differences, not confirmed", []int{3, 2, 2, 1}, []int{draft.Pairs, draft.Reproduced, len(draft.Differences), draft.Unconfirmed()})
+	for i, want := range []string{"NOT CONFIRMED: no pair had a value, guessed from the schemas (", "Confirmed by 2 pairs with 2 different values"} {
+		expect.Contains(t, "evidence", draft.Rules[i].evidence("pair"), want)
+	}
+
+	rules[1] = "cast: {from: .spec.ttl, to: .spec.other, as: Seconds}"
+	draft = make2(t, Input{CRD: crd, Pairs: []Pair{
+		pair("90s", `"ttlSeconds": 90, "other": 90`), pair("5s", `"ttlSeconds": 6, "other": 5`), pair("7s", `"ttlSeconds": 7, "other": 7`),
+	}})
+	expect.Equal(t, "rules", rules, textsOf(draft))
+}
+
+// TestPairsWithoutRules: values that nothing gives are no success.
+func TestPairsWithoutRules(t *testing.T) {
+	crd := widgets(t, `one: {type: string}`, `two: {type: string}`)
+	draft := make2(t, Input{CRD: crd, Pairs: []Pair{{
+		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"one": "x"}}`),
+		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"two": "y"}}`),
+	}}})
+	expect.Equal(t, "rules and reproduced pairs", []int{0, 0}, []int{len(draft.Rules), draft.Reproduced})
+	expect.Equal(t, "something is open", true, draft.IsAmbiguous())
+}
+
 // TestConverters: a converter that is not to be relied on is noticed.
 func TestConverters(t *testing.T) {
 	crd := widgets(t, `image: {type: string}`, `container: {type: object, properties: {image: {type: string}}}`)

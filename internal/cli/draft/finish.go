@@ -15,11 +15,7 @@ import (
 
 // finish compiles the policy, and lists what it leaves open.
 func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
-	g := d.guesser
-	if len(d.judge.observations) == 0 {
-		all = append(all, g.defaults(func(f *field) bool { return len(g.rivals[f]) > 0 })...)
-	}
-	chosen, tried, err := d.judge.confirm(all, nests(g.pairs))
+	chosen, tried, err := d.judge.confirm(all, nests(d.guesser.pairs))
 	if err != nil {
 		return nil, err
 	}
@@ -31,14 +27,14 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 		}
 	}
 	result := &Draft{
-		Format: Format, CRD: d.input.CRD.Name, Spoke: d.judge.spoke, Hub: d.judge.hub, Pairs: len(d.input.Pairs), Probe: d.probe,
+		Format: Format, CRD: d.input.CRD.Name, Spoke: d.judge.spoke, Hub: d.judge.hub, Pairs: len(d.input.Pairs), Reproduced: tried.reproduced, Probe: d.probe,
 		Rules: []Rule{}, Ambiguous: []Ambiguous{}, Preserved: []Place{},
 		Differences: d.differences(tried.differ), Equivalent: d.differences(tried.equivalent),
 	}
 	slices.SortStableFunc(chosen, compareRules)
 	for _, h := range chosen {
 		v := tried.verdicts[h]
-		made := Rule{Rule: h.rule, Why: append([]string{}, h.why...), Confirmed: v.confirmed, Values: len(v.values), Wrong: v.wrong, Example: v.example, Rivals: h.rivals}
+		made := Rule{Rule: h.rule, Why: append([]string{}, h.why...), Confirmed: v.confirmed, Values: len(v.values), Wrong: v.wrong, Example: v.example, Rivals: h.rivals, Unconfirmed: v.confirmed == 0 && !h.hinted}
 		if h.score < 1 {
 			made.Score = h.score
 		}

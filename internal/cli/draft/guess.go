@@ -372,20 +372,3 @@ func (g *guesser) guessTables() {
 		}
 	}
 }
-
-// defaults returns rules for the fields of one version that have a default in its schema. The API server
-// sets no defaults after a conversion.
-func (g *guesser) defaults(ambiguous func(*field) bool) (rules []*hypothesis) {
-	for _, side := range []struct {
-		all   []*field
-		ofHub bool
-	}{{g.spokes, false}, {g.hubs, true}} {
-		for _, f := range g.openFields(side.all) {
-			if f.schema.Default == nil || ambiguous(f) || g.pairs.partner[f.parent] == nil {
-				continue
-			}
-			rules = append(rules, defaultFor(f, side.ofHub, string(f.schema.Default.Raw), "the default of the schema"))
-		}
-	}
-	return rules
-}

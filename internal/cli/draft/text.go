@@ -46,7 +46,7 @@ func (d *Draft) WriteText(w io.Writer) error {
 func (d *Draft) source() string {
 	text := fmt.Sprintf("Drafted by conversion-operator from the schemas of %s and %s", d.Spoke, d.Hub)
 	if d.Pairs > 0 {
-		text += ", and " + terminal.Count(d.Pairs, "object") + " at both versions"
+		text += ", and " + terminal.Count(d.Pairs, "object") + fmt.Sprintf(" at both versions, of which the policy reproduces %d", d.Reproduced)
 	}
 	if p := d.Probe; p != nil {
 		text += fmt.Sprintf(", and a converter that got %s in %s and refused %d", terminal.Count(p.Objects, "object"), terminal.Count(p.Requests, "request"), p.Refused)
@@ -72,7 +72,7 @@ func (r *Rule) Text() string { return flow(r.Rule) }
 func (r *Rule) Evidence() string { return r.evidence("") }
 
 func (r *Rule) evidence(observed string) string {
-	why, guessed := strings.Join(r.Why, ", "), "Guessed from the schemas"
+	why, guessed := strings.Join(r.Why, ", "), "guessed from the schemas"
 	if r.Score > 0 {
 		guessed += fmt.Sprintf(" (%.2f)", r.Score)
 	}
@@ -81,10 +81,12 @@ func (r *Rule) evidence(observed string) string {
 		return fmt.Sprintf("Confirmed by %s with %s; in the schemas: %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"), why)
 	case r.Confirmed > 0:
 		return fmt.Sprintf("Confirmed by %s with %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"))
+	case !r.Unconfirmed:
+		return "Not refuted, " + why + "."
 	case observed != "":
-		return fmt.Sprintf("Not confirmed: no %s had a value. %s: %s.", observed, guessed, why)
+		return fmt.Sprintf("NOT CONFIRMED: no %s had a value, %s: %s.", observed, guessed, why)
 	}
-	return guessed + ": " + why + "."
+	return "NOT CONFIRMED: " + guessed + ": " + why + "."
 }
 
 // maxListed bounds the fields of each list.

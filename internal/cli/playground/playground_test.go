@@ -135,7 +135,7 @@ func TestSuggest(t *testing.T) {
 	}
 	one := suggested.Suggestions[0]
 	expect.Equal(t, "rule and spoke", []string{"move: {from: .spec.owner, to: .spec.ownerName}", "v1"}, []string{one.Rule, one.Spoke})
-	expect.Contains(t, "the reason", one.Why, "Guessed")
+	expect.Contains(t, "the reason", one.Why, "NOT CONFIRMED")
 	accepted := Accept(in, one)
 	if len(accepted.Problems) > 0 || strings.TrimSpace(lines(accepted.Policy)[accepted.Line-1]) != "- "+one.Rule {
 		t.Fatalf("accepted %+v", accepted)
