@@ -8,6 +8,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
