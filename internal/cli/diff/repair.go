@@ -37,7 +37,7 @@ func (c compiled) repair(old compiled, spoke *Spoke) error {
 		if len(broken.Errors) == 0 {
 			continue
 		}
-		made := draft.Rule{Rule: *broken.Rule.DeepCopy(), Score: 1}
+		made := draft.Rule{Rule: *broken.Rule.DeepCopy(), Score: 1, Unconfirmed: true}
 		made.Rule.ReplacePaths(moved(&made, spoke.Version, fromMoves), moved(&made, c.hub(), toMoves))
 		if len(made.Why) > 0 && c.allows(spoke.Version, append(slices.Clip(good), made.Rule)) {
 			broken.Replacement = &made

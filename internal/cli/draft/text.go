@@ -82,7 +82,7 @@ func (r *Rule) evidence(observed string) string {
 	case r.Confirmed > 0:
 		return fmt.Sprintf("Confirmed by %s with %s.", terminal.Count(r.Confirmed, observed), terminal.Count(r.Values, "different value"))
 	case !r.Unconfirmed:
-		return "Not refuted, " + why + "."
+		return "Not refuted: " + why + "."
 	case observed != "":
 		return fmt.Sprintf("NOT CONFIRMED: no %s had a value, %s: %s.", observed, guessed, why)
 	}
