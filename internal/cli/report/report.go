@@ -113,7 +113,7 @@ func triedOf(found *verify.Report, hideValues bool) *tried {
 		switch {
 		case f.Severity == verify.SeverityError:
 			t.Errors = append(t.Errors, entry)
-		case f.Kind == verify.EditDiscards, f.Kind == verify.DefaultDiscards:
+		case f.Kind.IsDiscard():
 			t.Discarded = append(t.Discarded, entry)
 		case f.Severity == verify.SeverityWarning:
 			t.Carried = append(t.Carried, entry)

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
@@ -37,11 +37,11 @@ type edited struct {
 	t        testObject
 	from, to string
 	// atRest are the fields that come back changed without any edit.
-	atRest []string
-	// bare is the object as it comes back if nothing is preserved.
-	bare any
-	// problems is the number of problems that the schema has with the conversion.
-	problems int
+	atRest paths
+	// bare returns the object as it comes back if nothing is preserved.
+	bare func() (any, bool)
+	// problems returns the number of problems that the schema has with the conversion.
+	problems func() int
 }
 
 // tryEdits changes a converted object in many ways, one after the other, and records what of the
@@ -51,10 +51,10 @@ func (c *Checker) tryEdits(ctx context.Context, t testObject, from, to string, c
 		return
 	}
 	at := c.versions[to]
-	e := edited{t: t, from: from, to: to, atRest: c.pathsAtRest(t, returned), problems: len(at.validate(ctx, converted))}
-	var ok bool
-	if e.bare, ok = c.back(c.resource().Without(converted.tree), from); !ok {
-		return
+	e := edited{
+		t: t, from: from, to: to, atRest: c.pathsAtRest(t, returned),
+		bare:     sync.OnceValues(func() (any, bool) { return c.convertBare(c.resource().Without(converted.tree), from) }),
+		problems: sync.OnceValue(func() int { return len(at.validate(ctx, converted)) }),
 	}
 	c.tryDefaults(e, converted)
 	edits(converted.tree, at.structural, func(edit edit) bool {
@@ -81,7 +81,7 @@ func (c *Checker) tryDefaults(e edited, converted value) {
 		return
 	}
 	c.report.Edits++
-	returned, ok := c.back(filled.tree, e.from)
+	returned, ok := c.convertBare(filled.tree, e.from)
 	if !ok {
 		return
 	}
@@ -94,30 +94,31 @@ func (c *Checker) tryDefaults(e edited, converted value) {
 
 // differsAtRest reports whether a rule drops the field, or it is lost, without an edit.
 func (e *edited) differsAtRest(d Difference) bool {
-	return slices.ContainsFunc(e.atRest, func(path string) bool { return isAtOrBelow(withoutIndexes(d.Path), path) })
+	return e.atRest.cover(withoutIndexes(d.Path))
 }
 
 // tryEdit reports whether the edit is one that a client can make, and whose result can be judged.
 func (c *Checker) tryEdit(ctx context.Context, e edited, edit edit) bool {
 	changed, err := c.versions[e.to].fill(edit.make())
-	if err != nil || len(c.versions[e.to].validate(ctx, changed)) > e.problems {
+	if err != nil || len(c.versions[e.to].validate(ctx, changed)) > e.problems() {
 		return false
 	}
-	returned, ok := c.back(changed.tree, e.from)
-	bare, bareOK := c.back(c.resource().Without(changed.tree), e.from)
-	if !ok || !bareOK {
+	returned, ok := c.convertBare(changed.tree, e.from)
+	bare, bareOK := c.convertBare(c.resource().Without(changed.tree), e.from)
+	before, beforeOK := e.bare()
+	if !ok || !bareOK || !beforeOK {
 		return false // the schema or the size of the object forbids the edit
 	}
 	start := c.resource().Without(e.t.start.tree)
-	expected, ok := withMoved(start, e.bare, bare)
-	bareExpected, bareOK := withMoved(e.bare, e.bare, bare)
+	expected, ok := withMoved(start, before, bare)
+	bareExpected, bareOK := withMoved(before, before, bare)
 	if !ok || !bareOK {
 		return false
 	}
-	computed := Differences(bareExpected, bare)
+	computed := pathsOf(Differences(bareExpected, bare)...)
 	var discarded []Difference
 	for _, d := range Differences(expected, returned) {
-		if !e.differsAtRest(d) && !slices.ContainsFunc(computed, func(l Difference) bool { return isAtOrBelow(d.Path, l.Path) }) {
+		if !e.differsAtRest(d) && !computed.cover(d.Path) {
 			discarded = append(discarded, d)
 		}
 	}
@@ -131,8 +132,8 @@ func (c *Checker) tryEdit(ctx context.Context, e edited, edit edit) bool {
 // same at the other version. Others contradict the edit there.
 func (c *Checker) compatible(e edited, changed value, expected, returned any, found []Difference) (kept []Difference) {
 	shown := func(of ...Difference) []Difference {
-		tree := withBefore("", expected, returned, of)
-		there, ok := c.back(tree, e.to)
+		tree := withBefore("", expected, returned, pathsOf(of...))
+		there, ok := c.convertBare(tree, e.to)
 		if !ok {
 			return nil
 		}
@@ -145,9 +146,12 @@ func (c *Checker) compatible(e edited, changed value, expected, returned any, fo
 	if len(found) == 0 {
 		return nil
 	}
-	without := shown()
+	without := map[Difference]bool{}
+	for _, d := range shown() {
+		without[d] = true
+	}
 	contradicts := func(of ...Difference) bool {
-		return slices.ContainsFunc(shown(of...), func(d Difference) bool { return !slices.Contains(without, d) })
+		return slices.ContainsFunc(shown(of...), func(d Difference) bool { return !without[d] })
 	}
 	if !contradicts(found...) {
 		return found
@@ -156,8 +160,8 @@ func (c *Checker) compatible(e edited, changed value, expected, returned any, fo
 }
 
 // withBefore returns after with the values that before has at some of the paths where they differ.
-func withBefore(path string, before, after any, at []Difference) any {
-	if slices.ContainsFunc(at, func(d Difference) bool { return d.Path == path }) {
+func withBefore(path string, before, after any, at paths) any {
+	if at[path] {
 		return before
 	}
 	switch after := after.(type) {
@@ -173,13 +177,11 @@ func withBefore(path string, before, after any, at []Difference) any {
 	return after
 }
 
-func membersBefore(path string, before, after map[string]any, at []Difference) any {
+func membersBefore(path string, before, after map[string]any, at paths) any {
 	members := maps.Clone(after)
-	for _, d := range at {
-		for name := range after {
-			if _, was := before[name]; !was && d.Path == path+(conversion.Path{name}).String() {
-				delete(members, name)
-			}
+	for name := range after {
+		if _, was := before[name]; !was && at[path+conversion.Path{name}.String()] {
+			delete(members, name)
 		}
 	}
 	for name, was := range before {
@@ -188,18 +190,18 @@ func membersBefore(path string, before, after map[string]any, at []Difference) a
 		switch {
 		case stays:
 			members[name] = withBefore(below, was, is, at)
-		case slices.ContainsFunc(at, func(d Difference) bool { return d.Path == below }):
+		case at[below]:
 			members[name] = was
 		}
 	}
 	return members
 }
 
-func elementsBefore(path string, before, after []any, at []Difference) any {
+func elementsBefore(path string, before, after []any, at paths) any {
 	elements := slices.Clone(after)
 	for i := range max(len(before), len(after)) {
 		below := path + "[" + strconv.Itoa(i) + "]"
-		chosen := slices.ContainsFunc(at, func(d Difference) bool { return d.Path == below })
+		chosen := at[below]
 		switch {
 		case i < len(before) && i < len(after):
 			elements[i] = withBefore(below, before[i], after[i], at)
@@ -216,8 +218,8 @@ func (c *Checker) recordEdit(kind Kind, e edited, d Difference, text string) {
 	c.tally.record(kind, e.from, e.to, Example{Object: e.t.name, Path: d.Path, Before: shorten(d.Before), After: shorten(d.After), Edit: text})
 }
 
-// back converts an edited object, and returns the result without preserved data.
-func (c *Checker) back(tree any, to string) (any, bool) {
+// convertBare converts an edited object, and returns the result without preserved data.
+func (c *Checker) convertBare(tree any, to string) (any, bool) {
 	text, err := c.converter.Convert(nil, preserved.Encode(tree), to)
 	if err != nil {
 		return nil, false
@@ -226,10 +228,25 @@ func (c *Checker) back(tree any, to string) (any, bool) {
 	return c.resource().Without(x.tree), err == nil
 }
 
-// isAtOrBelow reports whether a path is another one, or goes on below it.
-func isAtOrBelow(path, other string) bool {
-	rest, found := strings.CutPrefix(path, other)
-	return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
+// paths are those of fields.
+type paths map[string]bool
+
+func pathsOf(found ...Difference) paths {
+	all := paths{}
+	for _, d := range found {
+		all[d.Path] = true
+	}
+	return all
+}
+
+// cover reports whether a path is one of them, or goes on below one.
+func (p paths) cover(path string) bool {
+	for i := range path {
+		if (path[i] == '.' || path[i] == '[') && p[path[:i]] {
+			return true
+		}
+	}
+	return p[path]
 }
 
 // withMoved returns x with the element inserted or removed that was inserted in or removed from
@@ -310,9 +327,11 @@ func firstOther(longer, shorter []any) int {
 	return len(shorter)
 }
 
-func (c *Checker) pathsAtRest(t testObject, returned value) (paths []string) {
+// pathsAtRest are the fields that come back changed without any edit, with [*] for elements.
+func (c *Checker) pathsAtRest(t testObject, returned value) paths {
+	all := paths{}
 	for _, d := range c.compare(t, returned) {
-		paths = append(paths, withoutIndexes(d.Path))
+		all[withoutIndexes(d.Path)] = true
 	}
-	return paths
+	return all
 }

@@ -193,6 +193,9 @@ const (
 	Foreign Kind = "Foreign"
 )
 
+// IsDiscard reports whether an edit, or a default, at another version discarded the field.
+func (k Kind) IsDiscard() bool { return k == EditDiscards || k == DefaultDiscards }
+
 // Severity of a Finding.
 type Severity string
 

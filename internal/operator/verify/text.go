@@ -23,14 +23,14 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.writeErrors(&out)
 	} else {
 		r.writeSummary(&out)
-		r.writeFindings(&out, SeverityError, "Errors")
-		r.writeFindings(&out, SeverityWarning, "Discarded by edits", EditDiscards, DefaultDiscards)
-		r.writeFindings(&out, SeverityWarning, "Stays in annotations", Carried)
+		r.writeFindings(&out, SeverityError, false, "Errors")
+		r.writeFindings(&out, SeverityWarning, true, "Discarded by edits")
+		r.writeFindings(&out, SeverityWarning, false, "Stays in annotations")
 		r.writeDirections(&out)
 		r.writeLeaves(&out)
 		r.writePreservedFields(&out)
 		r.writePreserved(&out)
-		r.writeFindings(&out, SeverityNote, "Notes")
+		r.writeFindings(&out, SeverityNote, false, "Notes")
 	}
 	writeList(&out, "Warnings", r.Warnings)
 	_, err := io.WriteString(w, out.String())
@@ -48,17 +48,15 @@ func (r *Report) Title() string {
 		return "edits at other versions discard values"
 	case r.Objects == 0:
 		return "the rules are valid, and were tried on no object"
-	case r.has(Dropped):
+	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
 		return "nothing is lost except what the rules drop"
 	}
 	return "nothing is lost"
 }
 
 // Discards reports whether edits discard values that they do not concern.
-func (r *Report) Discards() bool { return r.has(EditDiscards) || r.has(DefaultDiscards) }
-
-func (r *Report) has(kind Kind) bool {
-	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == kind })
+func (r *Report) Discards() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind.IsDiscard() })
 }
 
 func (r *Report) writeErrors(out *strings.Builder) {
@@ -164,11 +162,11 @@ func (r *Report) writePreserved(out *strings.Builder) {
 	}
 }
 
-// writeFindings lists findings, of all kinds if none is named.
-func (r *Report) writeFindings(out *strings.Builder, severity Severity, title string, kinds ...Kind) {
+// writeFindings lists the findings of a severity that are discarded values, or the others.
+func (r *Report) writeFindings(out *strings.Builder, severity Severity, discards bool, title string) {
 	var lines []string
 	for _, finding := range r.Findings {
-		if finding.Severity == severity && (len(kinds) == 0 || slices.Contains(kinds, finding.Kind)) {
+		if finding.Severity == severity && finding.Kind.IsDiscard() == discards {
 			lines = append(lines, finding.text())
 		}
 	}
