@@ -216,12 +216,12 @@ func (c *Checker) Report(objectsFrom string) *Report {
 	slices.SortFunc(report.Directions, func(a, b Direction) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 	})
-	report.Findings, report.MoreFindings, report.PreservedFields = c.tally.sortedFindings(), c.tally.more, c.tally.sortedPreservedFields()
-	report.Preserved = c.tally.sortedPreserved()
+	var unused []Finding
 	if c.seen != nil && report.Objects > 0 {
-		report.FieldsUntried = c.fieldsUntried()
-		report.Findings = append(report.Findings, c.unused(objectsFrom)...)
+		report.FieldsUntried, unused = c.fieldsUntried(), c.unused(objectsFrom)
 	}
+	report.Findings, report.MoreFindings, report.PreservedFields = c.tally.sortedFindings(unused...), c.tally.more, c.tally.sortedPreservedFields()
+	report.Preserved = c.tally.sortedPreserved()
 	if report.Timing.Conversions > 0 {
 		report.Timing.MeanNanoseconds = c.elapsed.Nanoseconds() / int64(report.Timing.Conversions)
 	}

@@ -44,64 +44,54 @@ func (c *Checker) fieldsUntried() (untried int) {
 
 // unused returns the rules that did nothing, and the fields of the others that got no value.
 func (c *Checker) unused(objectsFrom string) (found []Finding) {
-	at := map[string][]int{}
-	var rules []string
-	for i, leaf := range c.report.Leaves {
-		if leaf.Rule == "" || leaf.Owner == compile.OwnerDropped {
-			continue
-		}
-		if at[leaf.Rule] == nil {
-			rules = append(rules, leaf.Rule)
-		}
-		at[leaf.Rule] = append(at[leaf.Rule], i)
+	// side is a version's fields of a rule, and ruleField one field with all in it.
+	type side struct{ rule, version string }
+	type ruleField struct {
+		side
+		root string
 	}
+	tried, given, got, done := map[string]bool{}, map[side]bool{}, map[ruleField]bool{}, map[ruleField]bool{}
+	c.eachRuled(func(leaf Leaf, s seen) {
+		at := side{leaf.Rule, leaf.Version}
+		tried[leaf.Rule] = tried[leaf.Rule] || s.given || s.converted
+		given[at] = given[at] || s.given
+		got[ruleField{at, leaf.Root}] = got[ruleField{at, leaf.Root}] || s.given || s.converted
+	})
 	add := func(kind Kind, from, to, path, message string) {
-		f := Finding{
+		found = append(found, Finding{
 			Severity: severities[kind], Kind: kind, From: from, To: to, Path: path, Objects: c.report.Objects,
 			Example: Example{Object: objectsFrom, Message: message},
-		}
-		if !slices.Contains(found, f) {
-			found = append(found, f)
-		}
+		})
 	}
-	for _, rule := range rules {
-		spoke := c.report.Leaves[at[rule][0]].Spoke
-		if !c.anySeen(at[rule], func(s seen) bool { return s.given || s.converted }) {
-			add(NoEffect, spoke, c.ruleset.Hub, rule, "without such an object, the rule is not tested")
-			continue
+	c.eachRuled(func(leaf Leaf, _ seen) {
+		other := leaf.Spoke
+		if leaf.Version == leaf.Spoke {
+			other = c.ruleset.Hub
 		}
-		for _, version := range []string{spoke, c.ruleset.Hub} {
-			other := spoke
-			if version == spoke {
-				other = c.ruleset.Hub
-			}
-			if !c.anySeen(c.leavesAt(at[rule], other, ""), func(s seen) bool { return s.given }) {
-				continue
-			}
-			for _, i := range c.leavesAt(at[rule], version, "") {
-				root := c.report.Leaves[i].Root
-				if !c.anySeen(c.leavesAt(at[rule], version, root), func(s seen) bool { return s.given || s.converted }) {
-					add(NoValue, other, version, root, "objects have fields of its rule, and nothing comes of them")
-				}
-			}
+		at := ruleField{side{leaf.Rule, leaf.Version}, leaf.Root}
+		if !tried[leaf.Rule] {
+			at = ruleField{side: side{rule: leaf.Rule}}
 		}
-	}
+		switch {
+		case done[at]:
+			return
+		case !tried[leaf.Rule]:
+			add(NoEffect, leaf.Spoke, c.ruleset.Hub, leaf.Rule, "without such an object, the rule is not tested")
+		case given[side{leaf.Rule, other}] && !got[at]:
+			add(NoValue, other, leaf.Version, leaf.Root, "objects have fields of its rule, and nothing comes of them")
+		}
+		done[at] = true
+	})
 	return found
 }
 
-// leavesAt returns those of the leaf fields that are of a version, and of a field with a rule, unless
-// that is empty.
-func (c *Checker) leavesAt(leaves []int, version, root string) (of []int) {
-	for _, i := range leaves {
-		if leaf := c.report.Leaves[i]; leaf.Version == version && (root == "" || leaf.Root == root) {
-			of = append(of, i)
+// eachRuled calls do for each leaf field that a rule gives a value.
+func (c *Checker) eachRuled(do func(Leaf, seen)) {
+	for i, leaf := range c.report.Leaves {
+		if leaf.Rule != "" && leaf.Owner != compile.OwnerDropped {
+			do(leaf, c.seen[i])
 		}
 	}
-	return of
-}
-
-func (c *Checker) anySeen(leaves []int, are func(seen) bool) bool {
-	return slices.ContainsFunc(leaves, func(i int) bool { return are(c.seen[i]) })
 }
 
 // has reports whether an object has a value at a path.

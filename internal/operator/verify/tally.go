@@ -100,9 +100,10 @@ func (t *tally) sortedPreserved() []Preserved {
 	return sorted
 }
 
-// sortedFindings returns errors before warnings and notes, and then by the number of objects.
-func (t *tally) sortedFindings() []Finding {
-	sorted := []Finding{}
+// sortedFindings returns the findings with others: errors before warnings and notes, and then by the number
+// of objects.
+func (t *tally) sortedFindings(others ...Finding) []Finding {
+	sorted := append([]Finding{}, others...)
 	for _, finding := range t.findings {
 		sorted = append(sorted, *finding)
 	}
