@@ -31,6 +31,9 @@
 // a client has edited the other version, s is stale, and backward(y') wins.
 // Users can write annotations, so preserved data is only used where the ruleset allows it.
 //
+// The lossless conversion (lossless.go) takes its place: rules are functions (function.go, function_values.go) of trees
+// (package tree), and package preserve keeps what they lose. Tests convert by both.
+//
 // # A new kind of rule
 //
 // Cast is one of the smallest kinds; follow it.

@@ -45,6 +45,16 @@ func SelectorOf(element, like string) string {
 	return string(appendSelector(nil, value, selectorKeys(like)))
 }
 
+// Lossless returns a converter with the same ruleset that converts by the law of package preserve.
+func (c *Converter) Lossless() *Converter {
+	other := *c
+	other.isLossless = true
+	return &other
+}
+
+// IsLossless reports whether the converter does that.
+func (c *Converter) IsLossless() bool { return c.isLossless }
+
 // Ruleset returns the ruleset of the converter, without schemas.
 func (c *Converter) Ruleset() *Ruleset { return c.ruleset }
 

@@ -65,8 +65,7 @@ func (w *world) preservedOf(t testing.TB, object map[string]any, version string)
 	annotations := annotationsOf(object)
 	text, _ := annotations[conversion.AnnotationName(w.ruleset.CRD, version)].(string)
 	preserved, _ := inflated(t, text).(map[string]any)
-	fields, _ := preserved["fields"].(map[string]any)
-	return fields
+	return valuesIn(preserved)
 }
 
 // covered reports whether one of the pointers is the given one, a parent of it, or below it.

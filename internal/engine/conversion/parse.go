@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // maxDepth limits nesting. It is the limit of encoding/json, and so of the API server.
@@ -280,6 +282,18 @@ func (p *projection) addAll(other *projection) {
 		}
 		p.each.addAll(other.each)
 	}
+}
+
+// hint is the projection for trees.
+func (p *projection) hint() *tree.Hint {
+	if p == nil {
+		return nil
+	}
+	h := &tree.Hint{Members: make(map[string]*tree.Hint, len(p.members.entries)), Each: p.each.hint()}
+	for _, member := range p.members.entries {
+		h.Members[member.text] = member.value.hint()
+	}
+	return h
 }
 
 // addParent opens the object that contains a field.

@@ -8,9 +8,11 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -271,4 +273,21 @@ func inflated(t testing.TB, text string) any {
 		return text
 	}
 	return inflated(t, string(unpacked))
+}
+
+// valuesIn returns the values of decoded preserved data, by their pointers.
+func valuesIn(preserved map[string]any) map[string]any {
+	values := map[string]any{}
+	for ; preserved != nil; preserved, _ = preserved["older"].(map[string]any) {
+		for _, name := range []string{"fields", "values", "hidden"} {
+			of, _ := preserved[name].(map[string]any)
+			maps.Copy(values, of)
+		}
+		inserts, _ := preserved["inserts"].([]any)
+		for _, insert := range inserts {
+			parts := insert.([]any)
+			values[parts[0].(string)+"/"+parts[1].(json.Number).String()] = parts[2]
+		}
+	}
+	return values
 }

@@ -40,21 +40,27 @@ type recordedConversion struct {
 
 // TestRecorded converts objects of many worlds to the version that they were recorded at, with the same preserved data.
 func TestRecorded(t *testing.T) {
-	file := filepath.Join("testdata", "recorded.json.gz")
-	packed, err := os.ReadFile(file)
+	worlds := recordedWorlds(t)
+	for i, w := range worlds {
+		t.Run(fmt.Sprint("world ", i), w.check)
+	}
+	if golden.Update() {
+		expect.NoError(t, os.WriteFile(recordedFile, gzipped(t, worlds), 0o600))
+	}
+}
+
+var recordedFile = filepath.Join("testdata", "recorded.json.gz")
+
+func recordedWorlds(t *testing.T) (worlds []*recordedWorld) {
+	t.Helper()
+	packed, err := os.ReadFile(recordedFile)
 	expect.NoError(t, err)
 	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	expect.NoError(t, err)
 	text, err := io.ReadAll(reader)
 	expect.NoError(t, err)
-	var worlds []*recordedWorld
 	expect.NoError(t, json.Unmarshal(text, &worlds))
-	for i, w := range worlds {
-		t.Run(fmt.Sprint("world ", i), w.check)
-	}
-	if golden.Update() {
-		expect.NoError(t, os.WriteFile(file, gzipped(t, worlds), 0o600))
-	}
+	return worlds
 }
 
 func (r *recordedWorld) check(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -40,19 +41,36 @@ type world struct {
 	rules     *v1alpha1.DeclarativeConverter
 }
 
-// fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each. The law
-// must have counted each of the parts.
+// fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each, and with both ways to
+// convert. The law must have counted each of the parts.
 func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string) {
 	c := newTally(f, 16, parts...)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		if c.isOver() {
 			return
 		}
-		w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
-		w.tally = c
-		defer w.describe(t)
-		c.world(t, seed, w.Choices, func() { law(t, w) })
+		bothWays(func(isLossless bool) {
+			w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
+			w.tally = c
+			if isLossless {
+				w.converter = w.converter.Lossless()
+			}
+			defer w.describe(t)
+			c.world(t, seed, w.Choices, func() { law(t, w) })
+		})
 	})
+}
+
+// losslessToo tests laws with the lossless conversion in all worlds. It still has losses in about one of a hundred, so
+// it is tested in the usual ones only.
+var losslessToo = flag.Bool("lossless", false, "test the lossless conversion in more than the usual worlds")
+
+// bothWays calls test for today's conversion and for the lossless one.
+func bothWays(test func(isLossless bool)) {
+	test(false)
+	if *seeds == 0 || *losslessToo {
+		test(true)
+	}
 }
 
 // describe logs the world of a failed test.

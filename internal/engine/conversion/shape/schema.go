@@ -178,3 +178,12 @@ func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
 	}
 	return candidates[pos]
 }
+
+// Text is the schema of a string.
+var Text = &Schema{kind: stringKind, limits: noLimits, isText: true}
+
+// Anything is the schema of a value without a known schema.
+func Anything() *Schema { return anything }
+
+// Default returns the default of the value, nil if it has none.
+func (s *Schema) Default() json.RawMessage { return s.limits.Default }

@@ -1,0 +1,448 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// function is a scope in one direction: what an object, or an element, of the source version is in the target version,
+// without regard to preserved data.
+type function struct {
+	toHub bool
+	// names are those that the spoke has for the names of the hub: they change before a conversion to the hub,
+	// and after one from it.
+	names     *shape.Names
+	moves     [][2][]string
+	exchanges []*exchange
+	// fields is the number of their target fields.
+	fields      int
+	fills       []fill
+	drops       [][]string
+	holders     []*sidedObject
+	shared      []shared
+	collections []*each
+
+	unread, dropped, together *preserve.Paths
+	parts                     []part
+}
+
+// fill is a Default. A field of the source version is removed, and one of the target version filled in.
+type fill struct {
+	*Default
+	atSource bool
+}
+
+// sidedObject are the fields of an object that only the source version has.
+type sidedObject struct {
+	path   []string
+	fields map[string]*LeafField
+	// known are the fields that both versions have, if only the source version may have any others.
+	known map[string]bool
+}
+
+// shared is an object that does not exist in the target version if rules take everything out of it.
+type shared struct {
+	path     []string
+	outgoing []Path
+}
+
+// each is a Collection.
+type each struct {
+	*Collection
+	from   []string
+	common *Common
+	// exclusion selects elements that the target version cannot have, and targetExclusion the results that would not
+	// come back.
+	exclusion, targetExclusion *Exclusion
+	inner                      *function
+}
+
+// part is a list or map of which preserved data is judged element by element, in the paths of both versions.
+type part struct {
+	from, to       []string
+	isMap          bool
+	function, back *function
+}
+
+// functions prepares a scope in both directions. names are those of the spoke for the names of the hub in the scope.
+func (s *Scope) functions(toHubNames, toSpokeNames *shape.Names, directions [2]*direction) (toHub, fromHub *function) {
+	toHub, fromHub = s.function(true, toHubNames, directions[0]), s.function(false, toSpokeNames, directions[1])
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		to, from := &each{Collection: c, from: c.At(false), common: s.commonOf(c.Path)}, &each{Collection: c, from: c.At(true), common: s.commonOf(c.Path)}
+		to.exclusion, to.targetExclusion = c.ExcludeSpoke, c.ExcludeHub
+		from.exclusion, from.targetExclusion = to.targetExclusion, to.exclusion
+		own := c.At(false).Rename(toSpokeNames)
+		insideHub, insideSpoke := namesAt(toHubNames, own), namesAt(toSpokeNames, c.At(false))
+		if !c.Object {
+			insideHub, insideSpoke = insideHub.Member(Each), insideSpoke.Member(Each)
+		}
+		to.inner, from.inner = c.Scope.functions(insideHub, insideSpoke, [2]*direction{directions[0].collections[i].direction, directions[1].collections[i].direction})
+		toHub.collections, fromHub.collections = append(toHub.collections, to), append(fromHub.collections, from)
+		toHub.addParts(to, own, c.At(true), from.inner)
+		fromHub.addParts(from, c.At(true), own, to.inner)
+	}
+	s.describe(toHub, toSpokeNames)
+	s.describe(fromHub, nil)
+	return toHub, fromHub
+}
+
+// addParts adds a collection, or those in an object.
+func (f *function) addParts(c *each, from, to []string, back *function) {
+	switch {
+	case c.Object:
+		for _, p := range c.inner.parts {
+			p.from, p.to = slices.Concat(from, p.from), slices.Concat(to, p.to)
+			f.parts = append(f.parts, p)
+		}
+	case c.common == nil && c.exclusion == nil && c.targetExclusion == nil:
+		f.parts = append(f.parts, part{from: from, to: to, isMap: c.Map, function: c.inner, back: back})
+	}
+}
+
+// function prepares one direction, without the collections.
+func (s *Scope) function(toHub bool, names *shape.Names, d *direction) *function {
+	f := &function{toHub: toHub, names: names, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}}
+	for _, m := range s.Moves {
+		from, to := ends(toHub, m.Spoke, m.Hub)
+		f.moves = append(f.moves, [2][]string{from, to})
+	}
+	for i := range d.exchanges {
+		f.exchanges = append(f.exchanges, &d.exchanges[i])
+		f.fields += len(d.exchanges[i].to)
+	}
+	for i := range s.Defaults {
+		f.fills = append(f.fills, fill{&s.Defaults[i], s.Defaults[i].Hub != toHub})
+	}
+	drops, _ := ends(toHub, s.DropSpoke, s.DropHub)
+	for _, path := range drops {
+		f.drops = append(f.drops, path)
+	}
+	only, _ := ends(toHub, s.OnlySpoke, s.OnlyHub)
+	f.addOneSided(only)
+	for _, object := range s.Shared {
+		outgoing, _ := ends(toHub, object.Spoke, object.Hub)
+		f.shared = append(f.shared, shared{object.Path, outgoing})
+	}
+	return f
+}
+
+// addOneSided groups one-sided fields by the object that has them, the deepest first.
+func (f *function) addOneSided(leaves []LeafField) {
+	at := map[string]*sidedObject{}
+	of := func(path Path) *sidedObject {
+		name := path.Pointer()
+		if at[name] == nil {
+			at[name] = &sidedObject{path: path, fields: map[string]*LeafField{}}
+			f.holders = append(f.holders, at[name])
+		}
+		return at[name]
+	}
+	for i := range leaves {
+		leaf := &leaves[i]
+		if leaf.Known != nil {
+			known := map[string]bool{}
+			for _, name := range leaf.Known {
+				known[name] = true
+			}
+			of(leaf.Path).known = known
+			continue
+		}
+		last := len(leaf.Path) - 1
+		of(leaf.Path[:last]).fields[leaf.Path[last]] = leaf
+	}
+	slices.SortStableFunc(f.holders, func(a, b *sidedObject) int { return cmp.Compare(len(b.path), len(a.path)) })
+}
+
+// describe says what a function reads, in the paths of its source version. names are those of that version.
+func (s *Scope) describe(f *function, names *shape.Names) {
+	own := func(path Path) Path { return path.Rename(names) }
+	ofSpoke := f.toHub
+	drops, _ := ends(ofSpoke, s.DropSpoke, s.DropHub)
+	for _, path := range drops {
+		f.dropped.Add(own(path), Each).Whole = true
+		f.unread.Add(own(path), Each).Whole = true
+	}
+	only, _ := ends(ofSpoke, s.OnlySpoke, s.OnlyHub)
+	for i := range only {
+		leaf := &only[i]
+		switch at := own(leaf.Path); {
+		case leaf.Known != nil:
+			holder := f.unread.Add(at, Each)
+			holder.Others = &preserve.Paths{Whole: true}
+			for _, name := range leaf.Known {
+				holder.Add([]string{name}, Each)
+			}
+		case leaf.Shell:
+			f.unread.Add(at, Each).Bare = true
+		case !leaf.Null && leaf.Common == nil:
+			f.unread.Add(at, Each).Whole = true
+		}
+	}
+	for _, d := range f.fills {
+		if d.atSource {
+			f.unread.Add(own(d.Path), Each).Whole = true
+		}
+	}
+	for _, m := range f.moves {
+		f.unread.Add(own(m[0]), Each)
+	}
+	for i, x := range f.exchanges {
+		fields, _ := ends(ofSpoke, x.Spoke, x.Hub)
+		for j := range fields {
+			f.together.Add(own(fields[j].Path), Each).Group = i + 1
+			f.unread.Add(own(fields[j].Path), Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
+		}
+	}
+	for _, c := range f.collections {
+		at := own(c.from)
+		if !c.Object {
+			at = append(slices.Clip(at), Each)
+		}
+		f.unread.Join(at, Each, c.inner.unread)
+		f.dropped.Join(at, Each, c.inner.dropped)
+		f.together.Join(at, Each, c.inner.together)
+	}
+}
+
+// reads reports whether an expression may read a field of the spoke, or of the hub.
+func (c *CEL) reads(ofSpoke bool, field int) bool {
+	fields, expressions := ends(ofSpoke, c.Spoke, c.Hub)
+	return slices.ContainsFunc(expressions, func(e CELField) bool {
+		for i, after := range strings.Split(e.Expression, expression.Self) {
+			if i > 0 && !strings.HasPrefix(after, ".") {
+				return true // it reads all fields
+			}
+		}
+		return strings.Contains(e.Expression, fields[field].Name)
+	})
+}
+
+// bound is a function for the conversion of one object.
+type bound struct {
+	*function
+	of *conversionRun
+}
+
+// conversionRun is what functions see beside their value.
+type conversionRun struct {
+	*step
+	*tree.Arena
+	keepEmptied bool
+}
+
+func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
+	b.of.keepEmptied = keepEmptied
+	if b.toHub {
+		value = b.of.renamedTree(value, b.names)
+	}
+	value = b.apply(b.of, value)
+	if !b.toHub {
+		value = b.of.renamedTree(value, b.names)
+	}
+	return value
+}
+
+func (b bound) Unread() *preserve.Paths   { return b.unread }
+func (b bound) Dropped() *preserve.Paths  { return b.dropped }
+func (b bound) Together() *preserve.Paths { return b.together }
+
+func (b bound) Parts() []preserve.Part {
+	parts := make([]preserve.Part, len(b.parts))
+	for i, p := range b.parts {
+		parts[i] = preserve.Part{Path: p.from, Other: p.to, Map: p.isMap, Function: bound{p.function, b.of}, Back: bound{p.back, b.of}}
+	}
+	return parts
+}
+
+// renamedTree returns a value with other names of members.
+func (r *conversionRun) renamedTree(value *tree.Node, names *shape.Names) *tree.Node {
+	if names == nil || value == nil {
+		return value
+	}
+	inside := r.Filter(value, func(name string, inner *tree.Node) *tree.Node {
+		if value.Is(tree.List) {
+			return r.From(r.renamedTree(inner, names.Each), inner)
+		}
+		return r.renamedTree(inner, names.Member(name))
+	})
+	if inside.Is(tree.Object) && slices.ContainsFunc(inside.Members(), func(m tree.Member) bool { return names.Name(m.Name) != m.Name }) {
+		return r.Rename(inside, names.Name)
+	}
+	return inside
+}
+
+// apply converts a value, with the names of the hub.
+func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
+	for _, c := range f.collections {
+		value = c.apply(r, value)
+	}
+	if !value.Is(tree.Object) {
+		return value
+	}
+	for _, path := range f.drops {
+		value = r.WithAt(value, path, nil)
+	}
+	emptied := f.emptied(value)
+	taken := r.Room(len(f.moves))[:len(f.moves)]
+	for i, m := range f.moves {
+		if taken[i] = value.At(m[0]); taken[i] != nil {
+			value = r.WithAt(value, m[0], nil)
+		}
+	}
+	images := r.Room(f.fields)
+	for _, x := range f.exchanges {
+		images, value = r.exchange(x, value, images)
+	}
+	fills := make([]bool, len(f.fills))
+	for i, d := range f.fills {
+		if d.atSource {
+			value = r.WithAt(value, d.Path, nil)
+		} else {
+			fills[i] = r.complete && value.At(d.Path[:d.Anchor]).Is(tree.Object)
+		}
+	}
+	for _, h := range f.holders {
+		value = h.remove(r, value)
+	}
+	for i, m := range f.moves {
+		if taken[i] != nil {
+			value = r.WithAt(value, m[1], taken[i])
+		}
+	}
+	for _, x := range f.exchanges {
+		for j, image := range images[:len(x.to)] {
+			if image != nil {
+				value = r.WithAt(value, x.to[j].names, image)
+			}
+		}
+		images = images[len(x.to):]
+	}
+	for i, d := range f.fills {
+		if text := r.defaultText(d.Default); fills[i] && text != nil && value.At(d.Path) == nil {
+			if filled, err := r.Read(text); err == nil {
+				value = r.WithAt(value, d.Path, filled)
+			}
+		}
+	}
+	for i, s := range f.shared {
+		if emptied[i] && !r.keepEmptied {
+			if now := value.At(s.path); now.Is(tree.Object) && now.Len() == 0 {
+				value = r.WithAt(value, s.path, nil)
+			}
+		}
+	}
+	return value
+}
+
+// emptied returns which shared objects have nothing but what rules take out of them.
+func (f *function) emptied(value *tree.Node) []bool {
+	if len(f.shared) == 0 {
+		return nil
+	}
+	emptied := make([]bool, len(f.shared))
+	for i, s := range f.shared {
+		emptied[i] = hasOnly(value.At(s.path), s.path, s.outgoing)
+	}
+	return emptied
+}
+
+// hasOnly reports whether an object at a path is not empty, and has nothing but values at some of the paths.
+func hasOnly(object *tree.Node, at Path, paths []Path) bool {
+	if !object.Is(tree.Object) || object.Len() == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(object.Members(), func(m tree.Member) bool {
+		inner := append(slices.Clip(at), m.Name)
+		var below []Path
+		for _, path := range paths {
+			if slices.Equal(path, inner) {
+				return false
+			}
+			if path.HasPrefix(inner) {
+				below = append(below, path)
+			}
+		}
+		return len(below) == 0 || !hasOnly(m.Value, inner, below)
+	})
+}
+
+// remove removes the fields that the target version lacks.
+func (h *sidedObject) remove(r *conversionRun, value *tree.Node) *tree.Node {
+	object := value.At(h.path)
+	if !object.Is(tree.Object) {
+		return value
+	}
+	rest := r.Filter(object, func(name string, member *tree.Node) *tree.Node {
+		leaf := h.fields[name]
+		switch {
+		case leaf == nil && (h.known == nil || h.known[name]),
+			leaf != nil && leaf.Null && !member.Is(tree.Null),
+			leaf != nil && leaf.Common != nil && leaf.Common.allows(member),
+			leaf != nil && leaf.Shell && member.Is(tree.Object) && member.Len() > 0:
+			return member
+		}
+		return nil
+	})
+	if rest == object {
+		return value
+	}
+	return r.WithAt(value, h.path, rest)
+}
+
+// apply converts the elements of a list or map, or an object in another place.
+func (c *each) apply(r *conversionRun, value *tree.Node) *tree.Node {
+	held := value.At(c.from)
+	if len(c.from) == 0 {
+		held = value
+	}
+	switch {
+	case held == nil, c.common != nil && !c.common.allows(held):
+		return value
+	case c.Object:
+		if !held.Is(tree.Object) {
+			return value
+		}
+		return r.WithAt(value, c.from, c.inner.apply(r, held))
+	case c.Map != held.Is(tree.Object) || !c.Map && !held.Is(tree.List):
+		return value
+	}
+	converted := r.Filter(held, func(_ string, element *tree.Node) *tree.Node {
+		if c.exclusion.selects(element) {
+			return nil
+		}
+		result := c.inner.apply(r, element)
+		if c.targetExclusion.selects(result) {
+			return nil // it would not come back
+		}
+		return r.From(result, element)
+	})
+	switch {
+	case converted == held:
+		return value
+	case converted.Len() == 0 && len(c.from) > 0:
+		converted = nil // no element is for the other version, so no list is either
+	}
+	return r.WithAt(value, c.from, converted)
+}
+
+// selects reports whether an element has no value that the other version can have.
+func (x *Exclusion) selects(element *tree.Node) bool {
+	if x == nil {
+		return false
+	}
+	value := element.At(x.Without)
+	if value == nil || value.Is(tree.Null) {
+		return true
+	}
+	return len(x.Values) > 0 && (!value.Is(tree.String) || !slices.Contains(x.Values, value.Text()))
+}

@@ -1,0 +1,174 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preserve
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// differ finds what comes back in another way.
+type differ struct {
+	*namer
+	found []Entry
+}
+
+// object finds what turns a whole object base into x: in metadata, labels and annotations only. skip is not compared.
+func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
+	at := Address{{Name: "metadata"}}
+	for _, name := range [...]string{"labels", "annotations"} {
+		from, to := base.Get("metadata").Get(name), x.Get("metadata").Get(name)
+		if from == to || to != nil && !to.Is(tree.Object) {
+			continue
+		}
+		texts := Segment{Name: name}
+		d.members(at.with(texts), from, to, s.member("metadata").in(texts), skip.in(at[0]).in(texts))
+	}
+	d.members(nil, base, x, s, skip)
+}
+
+// isEnvelope reports whether a member of an object is in every version.
+func isEnvelope(at Address, name string) bool {
+	return len(at) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata")
+}
+
+// value finds what turns base into x. Both exist.
+func (d *differ) value(at Address, base, x *tree.Node, s Schema, skip *Paths) {
+	if base == x || skip.isWhole() {
+		return
+	}
+	d.Spend(1, 0)
+	switch {
+	case base.Is(tree.Object) && x.Is(tree.Object):
+		d.members(at, base, x, s, skip)
+	case base.Is(tree.List) && x.Is(tree.List):
+		if !isSame(base, x) {
+			d.elements(at, base, x, s, skip.in(Segment{Element: true}))
+		}
+	case !d.Equal(base, x):
+		d.found = append(d.found, Entry{At: at, Value: x, Replaced: d.identify(base)})
+	}
+}
+
+// identify identifies a value among few.
+func (n *namer) identify(value *tree.Node) string {
+	const digits = 8
+	return n.Digest(value)[:digits]
+}
+
+func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) {
+	members, others := x.Members(), base.Members()
+	for i, m := range members {
+		var other *tree.Node
+		if i < len(others) && others[i].Name == m.Name {
+			other = others[i].Value
+		} else {
+			other = base.Get(m.Name)
+		}
+		if other == m.Value {
+			continue
+		}
+		segment := Segment{Name: m.Name}
+		inner := skip.in(segment)
+		switch {
+		case inner.isWhole(), isEnvelope(at, m.Name), s.isNone(m.Value):
+		case other == nil:
+			d.missing(at.with(segment), m.Value, inner)
+		default:
+			d.value(at.with(segment), other, m.Value, s.member(m.Name), inner)
+		}
+	}
+	for i, m := range others {
+		if i < len(members) && members[i].Name == m.Name {
+			continue
+		}
+		if segment := (Segment{Name: m.Name}); x.Get(m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
+			d.found = append(d.found, Entry{Kind: Absent, At: at.with(segment), Replaced: d.identify(m.Value)})
+		}
+	}
+}
+
+// missing adds a value that does not come back, without what skip has of it.
+func (d *differ) missing(at Address, value *tree.Node, skip *Paths) {
+	if skip != nil {
+		value = d.without(value, skip)
+	}
+	d.found = append(d.found, Entry{At: at, Value: value})
+}
+
+// without returns a value without a set of paths.
+func (d *differ) without(value *tree.Node, skip *Paths) *tree.Node {
+	if skip == nil || value.Len() == 0 {
+		return value
+	}
+	return d.Filter(value, func(name string, inner *tree.Node) *tree.Node {
+		in := skip.in(Segment{Name: name, Element: value.Is(tree.List)})
+		if in.isWhole() {
+			return nil
+		}
+		return d.without(inner, in)
+	})
+}
+
+func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths) {
+	pairs := d.pair(base, x, s)
+	var names named
+	name := func(j int) Segment {
+		if names.names == nil {
+			names = d.of(base, s)
+		}
+		return Segment{names.names[j], true}
+	}
+	if s.isUnrecognizable(base, x, pairs) {
+		d.found = append(d.found, Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
+		return
+	}
+	kept, last, ordered := make([]bool, base.Len()), -1, true
+	for i, j := range pairs {
+		if j < 0 {
+			continue
+		}
+		kept[j] = true
+		ordered, last = ordered && j > last, j
+		if from, to := base.Elems()[j], x.Elems()[i]; from != to && !d.Equal(from, to) {
+			d.value(at.with(name(j)), from, to, s.elem(), skip)
+		}
+	}
+	for j := range kept {
+		if !kept[j] {
+			d.found = append(d.found, Entry{Kind: Absent, At: at.with(name(j)), Replaced: d.identify(base.Elems()[j])})
+		}
+	}
+	if !ordered {
+		order := Entry{Kind: Order, At: at}
+		for _, j := range pairs {
+			if j >= 0 {
+				order.Order = append(order.Order, name(j).Name)
+			}
+		}
+		d.found = append(d.found, order)
+	}
+	for i, j := range pairs {
+		if j < 0 {
+			d.found = append(d.found, Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
+		}
+	}
+}
+
+// isUnrecognizable reports whether less than half of the elements of a list come back, which is of scalars: the list is
+// one value.
+func (s Schema) isUnrecognizable(base, x *tree.Node, pairs []int) bool {
+	isScalar := func(n *tree.Node) bool { return !n.Is(tree.Object) && !n.Is(tree.List) }
+	if !slices.ContainsFunc(base.Elems(), isScalar) || !slices.ContainsFunc(x.Elems(), isScalar) {
+		return false
+	}
+	found := 0
+	for _, j := range pairs {
+		if j >= 0 {
+			found++
+		}
+	}
+	return 2*found < max(base.Len(), x.Len()) && found < base.Len()
+}

@@ -1,0 +1,144 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preserve keeps what the other version of an object cannot express.
+//
+// Rules between two versions are two functions, one for each direction, which always have a result and know nothing of
+// preserved data. Convert makes y = f(x). What x has and g(y) does not have is preserved in y, as entries (entry.go): an
+// address in x and a value, the absence of one, an element, or an order (diff.go). On the way back, an entry is restored
+// (restore.go) if f of the object with it is what f of the object without it is, wherever it is not just what the other
+// version has (judge.go): an edit at the other version discards the entries that contradict it, and no others. Both
+// are compared as an API server shows them, with defaults (schema.go), so that a default is not an edit.
+//
+// Nothing here depends on what the functions do: whatever they lose is preserved.
+package preserve
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// Function converts a value to the other version.
+type Function interface {
+	// Apply returns what the value becomes, nil for nothing. It does not change the value. keepEmptied keeps objects
+	// that only existed for what rules have taken out of them.
+	Apply(value *tree.Node, keepEmptied bool) *tree.Node
+	// Unread are the paths that Apply does not read.
+	Unread() *Paths
+	// Dropped are the paths that are lost on purpose.
+	Dropped() *Paths
+	// Together are the paths that a rule reads with others, by Paths.Group.
+	Together() *Paths
+	// Parts are the lists and maps whose elements Apply converts one by one, and reads nowhere else.
+	Parts() []Part
+}
+
+// Part is a list or map whose elements are converted one by one.
+type Part struct {
+	// Path and Other lead to it in both versions.
+	Path, Other []string
+	Map         bool
+	// Function converts an element, and Back converts it back.
+	Function, Back Function
+}
+
+// Versions are those of a conversion.
+type Versions struct {
+	*tree.Arena
+	// There converts from Source to Target, and Back from Target to Source.
+	There, Back    Function
+	Source, Target Schema
+	// Rules identifies both functions.
+	Rules string
+	// FrozenStatus restores nothing in .status: a client that may write the annotations of an object may not be allowed
+	// to write its status.
+	FrozenStatus bool
+}
+
+// Convert returns what x is in the target version, with the entries that come back to it from preserved. It returns
+// those of them that stay preserved, and the entries of the source version: what does not come back from the result, and
+// those of own that have no place.
+func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, carried, lost []Entry) {
+	run := v.NewRun()
+	y = v.There.Apply(x, false)
+	if len(preserved) > 0 {
+		r := &restorer{
+			namer: newNamer(v.Arena, run), base: y, live: x, schema: v.Target, other: v.Source,
+			seen: v.Back, back: v.There, rules: v.Rules, work: v.Work + maxJudging, isPart: len(own) > 0, frozenStatus: v.FrozenStatus,
+		}
+		y = r.restore(preserved)
+		carried = r.carried
+	}
+	run = v.NewRun()
+	again := v.Back.Apply(y, false)
+	d := &differ{namer: newNamer(v.Arena, run)}
+	d.object(again, x, v.Source, v.There.Dropped())
+	for i := range d.found {
+		d.found[i].Rules = v.Rules
+	}
+	v.hide(d, again, y)
+	return y, carried, d.withOwn(own, x, v.Source)
+}
+
+// withOwn adds earlier entries of the version of x, which found no place in it, if there still is nothing.
+func (d *differ) withOwn(own []Entry, x *tree.Node, s Schema) []Entry {
+	if len(own) == 0 {
+		return d.found
+	}
+	n, found := newNamer(d.Arena, 0), d.found
+	for _, e := range own {
+		value, _ := n.find(x, s, e.At)
+		isLive := value != nil && e.Kind != Insert && e.Kind != Order
+		if !isLive && !slices.ContainsFunc(found, func(o Entry) bool { return o.Kind == e.Kind && o.At.compare(e.At) == 0 && o.Index == e.Index }) {
+			d.found = append(d.found, e)
+		}
+	}
+	return d.found
+}
+
+// maxHiding is the most work for finding hidden entries, in units of the arena.
+const maxHiding = 64 << 10
+
+// hide finds the entries from which the other version gets nothing: it shows the same without them.
+func (v *Versions) hide(d *differ, again, y *tree.Node) {
+	r := &restorer{namer: d.namer, base: again, live: y, schema: v.Source, other: v.Target, seen: v.There, back: v.Back, rules: v.Rules}
+	var read []*Entry
+	for i := range d.found {
+		e := &d.found[i]
+		if e.Kind != Value && e.Kind != Insert {
+			continue
+		}
+		if e.Hidden = !r.locate(e).read; !e.Hidden {
+			read = append(read, e)
+		}
+	}
+	if len(read) == 0 {
+		return
+	}
+	all := pointersTo(d.found)
+	shown := r.show(true, all...)
+	end := v.Work + maxHiding
+	var find func(some []*Entry)
+	find = func(some []*Entry) {
+		if v.Work > end {
+			return // they count as shown
+		}
+		left := make(map[*Entry]bool, len(some))
+		for _, e := range some {
+			left[e] = true
+		}
+		without := slices.DeleteFunc(slices.Clone(all), func(e *Entry) bool { return left[e] })
+		if v.Target.shows(v.Arena, r.show(true, without...), shown, nil) {
+			for _, e := range some {
+				e.Hidden = true
+			}
+			return
+		}
+		if half := len(some) / 2; half > 0 {
+			find(some[:half])
+			find(some[half:])
+		}
+	}
+	find(read)
+}

@@ -1,0 +1,253 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preserve
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// restorer decides which entries come back to a value.
+type restorer struct {
+	*namer
+	// base is what comes back of live without entries. schema and other are theirs.
+	base, live    *tree.Node
+	schema, other Schema
+	// seen is the function from base to the other version, and back the one from live.
+	seen, back Function
+	// rules are the current ones.
+	rules string
+	// isPart is true if the other version has preserved data of its own: what is missing there was not deleted.
+	isPart bool
+	// frozenStatus is Versions.FrozenStatus.
+	frozenStatus bool
+	// work is that of the arena at which judging ends.
+	work int64
+
+	restored []*Entry
+	carried  []Entry
+	// shown is what the other version has of base and the entries that are restored so far.
+	shown *tree.Node
+}
+
+// maxJudging is the most work for judging the entries of an object, in units of the arena: what that does not reach
+// stays preserved.
+const maxJudging = 16 << 20
+
+// restore returns base with the entries that come back.
+func (r *restorer) restore(entries []Entry) *tree.Node {
+	if len(entries) == 0 {
+		return r.base
+	}
+	var judged []*Entry
+	for _, e := range pointersTo(entries) {
+		judged = r.sort(e, judged)
+	}
+	r.judge(judged)
+	return r.with()
+}
+
+// sort restores an entry if nothing reads it, carries it on if it has no place, and otherwise adds it to those that
+// have to be judged.
+func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
+	if e.Kind == Insert {
+		e = r.asElement(e)
+	}
+	switch where := r.locate(e); {
+	case where.gone && e.Rules == r.rules && !r.isPart:
+		e.Fate = Gone
+	case where.gone:
+		e.Fate = Gone
+		r.carried = append(r.carried, *e)
+	case where.misfit:
+		return r.sortFitting(e, where, judged)
+	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
+		// A client has made the object again: each member is by itself.
+		for _, m := range e.Value.Members() {
+			inner := *e
+			inner.At, inner.Value = e.At.with(Segment{Name: m.Name}), m.Value
+			judged = r.sort(&inner, judged)
+		}
+	case !where.read && r.isReplaced(e, where), r.isDefault(e, where):
+		e.Fate = Restored
+		r.restored = append(r.restored, e)
+	default:
+		judged = append(judged, e)
+	}
+	return judged
+}
+
+// sortFitting carries on what the schema does not allow of an entry, and sorts the rest if that fits.
+func (r *restorer) sortFitting(e *Entry, at location, judged []*Entry) []*Entry {
+	if e.Kind == Value && e.Value.Is(tree.Object) && !at.schema.pruned() {
+		var misfits []Entry
+		rest := *e
+		rest.isRest = true
+		rest.Value = r.split(e, e.At, e.Value, at.schema, &misfits)
+		if rest.Value.Len() > 0 && len(misfits) > 0 && r.fits(&rest, at) {
+			r.carried = append(r.carried, misfits...)
+			return r.sort(&rest, judged)
+		}
+	}
+	e.Fate = Misfit
+	r.carried = append(r.carried, *e)
+	return judged
+}
+
+// split returns a value without the members that do not fit, which it adds to misfits.
+func (r *restorer) split(e *Entry, at Address, value *tree.Node, s Schema, misfits *[]Entry) *tree.Node {
+	return r.Filter(value, func(name string, member *tree.Node) *tree.Node {
+		inner, place := s.member(name), at.with(Segment{Name: name})
+		switch {
+		case inner.pruned():
+		case member.Is(tree.Object):
+			return r.split(e, place, member, inner, misfits)
+		case s.allowsIn(Segment{Name: name}, member):
+			return member
+		}
+		left := *e
+		left.At, left.Value, left.Fate = place, member, Misfit
+		*misfits = append(*misfits, left)
+		return nil
+	})
+}
+
+// asElement returns an inserted element as the value of the element with its keys, if a client has made one.
+func (r *restorer) asElement(e *Entry) *Entry {
+	list, s := r.find(r.base, r.schema, e.At)
+	if name := keyName(r.Arena, e.Value, s.keys()); name != "" && r.element(list, s, name) != nil {
+		return &Entry{At: e.At.with(Segment{name, true}), Value: e.Value, Hidden: e.Hidden, Rules: e.Rules}
+	}
+	return e
+}
+
+// location is the place of an entry in base.
+type location struct {
+	// value is what base has there, and parent the value around it.
+	value, parent *tree.Node
+	schema        Schema
+	// gone is true if the element or the object that the entry is about does not exist, misfit if the schema does
+	// not allow the entry, and read if the other version may show it.
+	gone, misfit, read bool
+}
+
+func (r *restorer) locate(e *Entry) (at location) {
+	unread := r.seen.Unread()
+	at.value, at.schema = r.base, r.schema
+	for i, segment := range e.At {
+		at.parent = at.value
+		allowed := at.schema
+		at.value, at.schema = r.in(at.value, at.schema, segment)
+		switch {
+		case segment.Element && at.value == nil, at.parent != nil && !segment.Element && !at.parent.Is(tree.Object) && !allowed.isNull(at.parent):
+			at.gone = true
+			return at
+		case at.schema.pruned():
+			at.misfit = true
+			return at
+		}
+		unread = unread.in(segment)
+		if at.value == nil && i < len(e.At)-1 && (unread == nil || !unread.Whole && !unread.Bare) {
+			at.read = true // the other version would show the object that the entry needs
+		}
+	}
+	at.gone = e.Kind == Absent && at.value == nil || e.Kind == Order && !at.value.Is(tree.List) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
+	if at.gone {
+		return at
+	}
+	at.misfit = !r.fits(e, at)
+	at.read = at.read || !isUnread(e, unread)
+	return at
+}
+
+func isUnread(e *Entry, unread *Paths) bool {
+	switch {
+	case unread == nil:
+		return false
+	case unread.Whole:
+		return true
+	case e.Kind == Insert:
+		return isValueUnread(e.Value, unread.in(Segment{Element: true}))
+	}
+	return e.Kind == Value && isValueUnread(e.Value, unread)
+}
+
+// isValueUnread reports whether nothing reads a value, nor anything in it.
+func isValueUnread(value *tree.Node, unread *Paths) bool {
+	switch {
+	case unread == nil:
+		return false
+	case unread.Whole:
+		return true
+	case !unread.Bare || !value.Is(tree.Object):
+		return false
+	}
+	return !slices.ContainsFunc(value.Members(), func(m tree.Member) bool { return !isValueUnread(m.Value, unread.in(Segment{Name: m.Name})) })
+}
+
+// fits reports whether the schema allows the entry: each client that may write an object may write its annotations.
+func (r *restorer) fits(e *Entry, at location) bool {
+	switch e.Kind {
+	case Insert:
+		return at.schema.shape != nil && at.schema.shape.Items() != nil && at.schema.elem().allowsElement(e.Value)
+	case Absent, Order:
+		return r.isWritable(e.At)
+	}
+	last := e.At[len(e.At)-1]
+	if !r.isWritable(e.At) {
+		return false
+	}
+	_, parent := r.find(r.base, r.schema, e.At[:len(e.At)-1])
+	return parent.allowsIn(last, e.Value)
+}
+
+// isWritable reports whether preserved data may be for the place.
+func (r *restorer) isWritable(at Address) bool {
+	if r.schema.part != root || len(at) == 0 {
+		return r.schema.part != root
+	}
+	if r.frozenStatus && at[0].Name == "status" {
+		return false
+	}
+	const inTexts = 3
+	return !isEnvelope(nil, at[0].Name) || at[0].Name == "metadata" && len(at) == inTexts && (at[1].Name == "labels" || at[1].Name == "annotations")
+}
+
+// isReplaced reports whether base has in the place of an entry what it had when the entry was written.
+func (r *restorer) isReplaced(e *Entry, at location) bool {
+	return at.value == nil || e.Kind == Insert || e.Kind == Order || e.Replaced != "" && e.Replaced == r.identify(at.value)
+}
+
+// isDefault reports whether an entry only says what an API server would fill in.
+func (r *restorer) isDefault(e *Entry, at location) bool {
+	if e.Kind != Value || at.value != nil || at.parent == nil {
+		return false
+	}
+	fallback := at.schema.fallback(r.Arena)
+	return fallback != nil && r.Equal(fallback, e.Value)
+}
+
+// with returns base with the restored entries, and more.
+func (r *restorer) with(more ...*Entry) *tree.Node {
+	if len(r.restored)+len(more) == 0 {
+		return r.base
+	}
+	r.NewRun()
+	p := &patch{}
+	for _, e := range r.restored {
+		p.add(e)
+	}
+	for _, e := range more {
+		p.add(e)
+	}
+	return p.apply(r.namer, r.base, r.schema)
+}
+
+// show returns what the other version has of base with the restored entries, and more.
+func (r *restorer) show(keepEmptied bool, more ...*Entry) *tree.Node {
+	object := r.with(more...)
+	r.NewRun()
+	return r.seen.Apply(object, keepEmptied)
+}

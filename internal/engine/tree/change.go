@@ -1,0 +1,197 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import "slices"
+
+// NewObject returns an object without members.
+func (a *Arena) NewObject() *Node {
+	n := a.node()
+	n.kind, n.run = Object, a.run
+	return n
+}
+
+// NewList returns a list of values. It keeps the slice.
+func (a *Arena) NewList(elems []*Node) *Node {
+	n := a.node()
+	n.kind, n.run, n.elems = List, a.run, elems
+	return n
+}
+
+// Room returns an empty slice with room for elements.
+func (a *Arena) Room(elems int) []*Node {
+	const pointer = 8
+	a.Spend(elems/pointer, pointer*elems)
+	return a.elems.take(elems)[:0]
+}
+
+// NewText returns a string.
+func (a *Arena) NewText(text string) *Node {
+	const quotes = 2
+	a.Spend(0, len(text)+quotes)
+	n := a.node()
+	n.kind, n.raw = String, appendQuoted(a.text.take(len(text) + quotes)[:0], text)
+	return n
+}
+
+// NewScalar returns a null, boolean, number or string by its JSON text, which must be valid. It keeps the text.
+func (a *Arena) NewScalar(text []byte) *Node {
+	n := a.node()
+	n.kind, n.raw = kindOf(text[0]), text
+	return n
+}
+
+// own returns the node itself if it was made in this run, and a copy with room for some more members if not.
+func (a *Arena) own(n *Node, room int) *Node {
+	if n.run == a.run && n.raw == nil {
+		return n
+	}
+	c := a.NewObject()
+	c.members = a.copyMembers(n.Members(), room)
+	if n.more != nil && n.more.source != nil {
+		c.more = &more{source: n.more.source, run: n.more.run}
+	}
+	return c
+}
+
+// With returns an object with a member: nil removes it.
+func (a *Arena) With(n *Node, name string, value *Node) *Node {
+	pos := n.position(name)
+	switch {
+	case pos < 0 && value == nil, pos >= 0 && n.members[pos].Value == value:
+		return n
+	case value == nil:
+		n = a.own(n, 0)
+		n.members = slices.Delete(n.members, pos, pos+1)
+		n.changed(false)
+	case pos >= 0:
+		n = a.own(n, 0)
+		n.members[pos].Value = value
+		n.changed(true)
+	default:
+		const some = 4
+		n = a.own(n, some)
+		if len(n.members) == cap(n.members) {
+			n.members = a.copyMembers(n.members, len(n.members)+some)
+		}
+		n.members = append(n.members, Member{Name: name, Value: value})
+		if n.changed(true); n.more != nil && n.more.index != nil {
+			n.more.index[name] = len(n.members) - 1
+		}
+	}
+	return n
+}
+
+// changed forgets what was derived from the content of a node that has changed; the positions of its members stay.
+func (n *Node) changed(positionsStay bool) {
+	if n.more == nil {
+		return
+	}
+	if n.more.digest = ""; !positionsStay {
+		n.more.index = nil
+	}
+}
+
+// WithAt returns a value with another value at a path of members: nil removes that, and anything else
+// also makes the objects around it.
+func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
+	if len(path) == 0 {
+		return value
+	}
+	if !n.Is(Object) {
+		if value == nil {
+			return n
+		}
+		n = a.NewObject()
+	}
+	old := n.Get(path[0])
+	if value == nil && old == nil {
+		return n
+	}
+	return a.With(n, path[0], a.WithAt(old, path[1:], value))
+}
+
+// Filter returns an object with the members, or a list with the elements, for which change returns a value, and with
+// these values. name is empty for elements.
+func (a *Arena) Filter(n *Node, change func(name string, value *Node) *Node) *Node {
+	if n.Is(List) {
+		return a.filterList(n, change)
+	}
+	var changed *Node
+	for i, m := range n.Members() {
+		value := change(m.Name, m.Value)
+		if changed == nil {
+			if value == m.Value {
+				continue
+			}
+			changed = a.NewObject()
+			changed.members = a.copyMembers(n.members[:i], len(n.members)-i)
+		}
+		if value != nil {
+			m.Value = value
+			changed.members = append(changed.members, m)
+		}
+	}
+	if changed == nil {
+		return n
+	}
+	return changed
+}
+
+func (a *Arena) filterList(n *Node, change func(name string, value *Node) *Node) *Node {
+	var changed []*Node
+	same := true
+	for i, element := range n.Elems() {
+		value := change("", element)
+		if same {
+			if value == element {
+				continue
+			}
+			same, changed = false, append(a.Room(len(n.elems)), n.elems[:i]...)
+		}
+		if value != nil {
+			changed = append(changed, value)
+		}
+	}
+	if same {
+		return n
+	}
+	return a.NewList(changed)
+}
+
+// Rename returns an object with other names of members. No two may get the same.
+func (a *Arena) Rename(n *Node, name func(string) string) *Node {
+	renamed := a.NewObject()
+	renamed.members = a.takeMembers(len(n.Members()))[:0]
+	for _, m := range n.Members() {
+		if other := name(m.Name); other != m.Name {
+			m = Member{Name: other, Value: m.Value}
+		}
+		renamed.members = append(renamed.members, m)
+	}
+	return renamed
+}
+
+// Insert returns an object with a new member before all others.
+func (a *Arena) Insert(n *Node, name string, value *Node) *Node {
+	c := a.NewObject()
+	c.members = append(append(a.takeMembers(len(n.Members()) + 1)[:0], Member{Name: name, Value: value}), n.Members()...)
+	return c
+}
+
+// From returns an element with the record that it was converted from a value in this run.
+func (a *Arena) From(element, source *Node) *Node {
+	if element == nil || element == source {
+		return element
+	}
+	a.Spend(1, nodeSize)
+	if element.more != nil || element.raw != nil || element.run != a.run {
+		c := &a.nodes.take(1)[0]
+		*c = *element
+		element = c
+	}
+	element.more = &a.rest.take(1)[0]
+	*element.more = more{source: source, run: a.run}
+	return element
+}

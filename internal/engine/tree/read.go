@@ -1,0 +1,479 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
+)
+
+// MaxDepth limits nesting. It is the limit of encoding/json, and so of the API server.
+const MaxDepth = 10_000
+
+// SyntaxError says where a text is not JSON.
+type SyntaxError struct {
+	// Offset is in bytes.
+	Offset int
+	Reason string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
+}
+
+func invalid(offset int, reason string) error { return &SyntaxError{offset, reason} }
+
+// Hint says which objects and lists of a text are certainly looked into. All others stay text until they are, and
+// are then read as a whole. A nil Hint names none.
+type Hint struct {
+	Members map[string]*Hint
+	// Each is for the elements of a list, and for members that are not named.
+	Each *Hint
+}
+
+// everything is the hint that everything is looked into.
+var everything = func() *Hint {
+	h := &Hint{}
+	h.Each = h
+	return h
+}()
+
+// Read returns the value of a text that is one JSON value, RFC 8259. It refuses duplicate names in an object, because
+// readers differ in which one they use. The nodes share the memory of the text, which must not change.
+func (a *Arena) Read(text []byte) (*Node, error) { return a.ReadWith(text, everything) }
+
+// ReadWith is Read with a hint. It does not look for duplicate names in what the hint does not name.
+func (a *Arena) ReadWith(text []byte, hint *Hint) (*Node, error) {
+	n, end, err := a.ReadFirst(text, hint)
+	if err == nil {
+		if end = skipSpace(text, end); end < len(text) {
+			err = invalid(end, "the end was expected")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// ReadFirst is ReadWith for the value at the beginning of a text. It returns the end of the value.
+func (a *Arena) ReadFirst(text []byte, hint *Hint) (n *Node, end int, err error) {
+	r := &a.reader
+	if r.arena != nil { // a text that is read while another one is
+		r = &reader{}
+	}
+	defer r.release()
+	r.arena, r.src = a, text
+	n = a.node()
+	end, err = r.value(n, skipSpace(text, 0), hint)
+	return n, end, err
+}
+
+// open reads what is in a value. The text is valid.
+func (n *Node) open() {
+	a := n.unread
+	n.unread = nil
+	r := &a.reader
+	if r.arena != nil {
+		r = &reader{}
+	}
+	defer r.release()
+	r.arena, r.src, r.known = a, n.raw, true
+	if n.kind == Object {
+		_, _ = r.object(n, 0, everything)
+	} else {
+		_, _ = r.list(n, 0, everything)
+	}
+}
+
+// reader reads a text in one pass. Its functions take a start position and return the end: that stays in a register.
+type reader struct {
+	arena *Arena
+	src   []byte
+	depth int
+	// known is true for a text that was read before.
+	known bool
+	// ends is the stack of closing brackets of a value that is not looked into.
+	ends []byte
+	// members and elems are stacks of those of lists and objects that are not complete.
+	members []Member
+	elems   []*Node
+}
+
+func (r *reader) release() {
+	clear(r.members[:cap(r.members)])
+	clear(r.elems[:cap(r.elems)])
+	r.arena, r.src, r.depth, r.known, r.members, r.elems = nil, nil, 0, false, r.members[:0], r.elems[:0]
+}
+
+func (r *reader) value(n *Node, pos int, hint *Hint) (end int, err error) {
+	switch c := byteAt(r.src, pos); {
+	case c == '"':
+		n.kind = String
+		end, err = r.textEnd(pos)
+	case c == '{' && hint != nil:
+		n.kind = Object
+		end, err = r.object(n, pos, hint)
+	case c == '[' && hint != nil && hint.Each != nil:
+		n.kind = List
+		end, err = r.list(n, pos, hint)
+	case c == '{', c == '[':
+		n.kind, n.unread = kindOf(c), r.arena
+		end, err = r.skipNested(pos)
+	default:
+		n.kind = kindOf(c)
+		end, err = r.skip(pos)
+	}
+	n.raw = r.src[pos:end:end]
+	return end, err
+}
+
+// skip reads a value without making nodes, and returns its end.
+func (r *reader) skip(pos int) (end int, err error) {
+	switch c := byteAt(r.src, pos); {
+	case c == '"':
+		return r.textEnd(pos)
+	case c == '{', c == '[':
+		return r.skipNested(pos)
+	case c == 't':
+		return r.wordEnd(pos, "true")
+	case c == 'f':
+		return r.wordEnd(pos, "false")
+	case c == 'n':
+		return r.wordEnd(pos, "null")
+	case c == '-' || '0' <= c && c <= '9':
+		return r.numberEnd(pos)
+	}
+	return pos, invalid(pos, "a value was expected")
+}
+
+// skipNested reads an object or a list with all its content, in one loop.
+func (r *reader) skipNested(pos int) (end int, err error) {
+	src, ends, room := r.src, r.ends[:0], MaxDepth-r.depth
+	defer func() { r.ends = ends }()
+	for {
+		// A value begins here.
+		switch c := byteAt(src, pos); c {
+		case '"':
+			pos, err = r.textEnd(pos)
+		case '{', '[':
+			if len(ends) >= room {
+				return pos, tooDeep(pos)
+			}
+			ends = append(ends, c+2) // the bracket that closes it
+			if pos = skipSpace(src, pos+1); byteAt(src, pos) == c+2 {
+				break
+			}
+			if c == '{' {
+				if pos, err = r.keyEnd(pos); err != nil {
+					return pos, err
+				}
+			}
+			continue
+		default:
+			pos, err = r.skip(pos)
+		}
+		if err != nil {
+			return pos, err
+		}
+		// A value, or the content of brackets, ends here.
+		last := len(ends) - 1
+		for pos = skipSpace(src, pos); byteAt(src, pos) != ','; pos = skipSpace(src, pos) {
+			if byteAt(src, pos) != ends[last] {
+				return pos, invalid(pos, "a comma or an end was expected")
+			}
+			pos++
+			if last--; last < 0 {
+				return pos, nil
+			}
+		}
+		ends = ends[:last+1]
+		if pos = skipSpace(src, pos+1); ends[last] == '}' {
+			if pos, err = r.keyEnd(pos); err != nil {
+				return pos, err
+			}
+		}
+	}
+}
+
+func tooDeep(pos int) error { return invalid(pos, fmt.Sprintf("nested deeper than %d", MaxDepth)) }
+
+func kindOf(first byte) Kind {
+	switch first {
+	case '{':
+		return Object
+	case '[':
+		return List
+	case '"':
+		return String
+	case 'n':
+		return Null
+	case 't', 'f':
+		return Bool
+	}
+	return Number
+}
+
+func (r *reader) object(n *Node, pos int, hint *Hint) (end int, err error) {
+	start, sorted, last := len(r.members), true, ""
+	pos, more, err := r.begin(pos, '}')
+	for more && err == nil {
+		m := Member{Value: r.arena.node()}
+		if pos, err = r.key(&m, pos); err != nil {
+			return pos, err
+		}
+		next := hint.Members[m.Name]
+		if next == nil {
+			next = hint.Each
+		}
+		if pos, err = r.value(m.Value, pos, next); err != nil {
+			return pos, err
+		}
+		// API servers write names in order, and then there are no duplicates.
+		sorted, last = sorted && (len(r.members) == start || last < m.Name), m.Name
+		r.members = append(r.members, m)
+		pos, more, err = r.next(pos, '}')
+	}
+	if err != nil {
+		return pos, err
+	}
+	n.members = r.arena.takeMembers(len(r.members) - start)
+	copy(n.members, r.members[start:])
+	r.members = r.members[:start]
+	if !sorted && !r.known {
+		if name, twice := duplicate(n.members); twice {
+			return pos, invalid(pos, fmt.Sprintf("the name %.200q is there twice", name))
+		}
+	}
+	return pos, nil
+}
+
+// duplicate returns a name that is there twice.
+func duplicate(members []Member) (name string, twice bool) {
+	if len(members) <= manyMembers {
+		for i := range members {
+			for j := range i {
+				if members[i].Name == members[j].Name {
+					return members[i].Name, true
+				}
+			}
+		}
+		return "", false
+	}
+	names := make([]string, len(members))
+	for i := range members {
+		names[i] = members[i].Name
+	}
+	slices.Sort(names)
+	for i := 1; i < len(names); i++ {
+		if names[i] == names[i-1] {
+			return names[i], true
+		}
+	}
+	return "", false
+}
+
+// key reads the name of a member, and the colon after it.
+func (r *reader) key(m *Member, pos int) (int, error) {
+	end, err := r.nameEnd(pos)
+	if err != nil {
+		return end, err
+	}
+	m.key = r.src[pos:end:end]
+	m.Name = unquoted(m.key)
+	return r.colonEnd(end)
+}
+
+// keyEnd is key without the name.
+func (r *reader) keyEnd(pos int) (int, error) {
+	end, err := r.nameEnd(pos)
+	if err != nil {
+		return end, err
+	}
+	return r.colonEnd(end)
+}
+
+func (r *reader) nameEnd(pos int) (int, error) {
+	if byteAt(r.src, pos) != '"' {
+		return pos, invalid(pos, "a name was expected")
+	}
+	return r.textEnd(pos)
+}
+
+// colonEnd reads a colon with the white space around it. Mostly there is none.
+func (r *reader) colonEnd(pos int) (int, error) {
+	if next := pos + 1; next < len(r.src) && r.src[pos] == ':' && r.src[next] > ' ' {
+		return next, nil
+	}
+	if pos = skipSpace(r.src, pos); byteAt(r.src, pos) != ':' {
+		return pos, invalid(pos, "a colon was expected")
+	}
+	return skipSpace(r.src, pos+1), nil
+}
+
+func (r *reader) list(n *Node, pos int, hint *Hint) (end int, err error) {
+	start := len(r.elems)
+	pos, more, err := r.begin(pos, ']')
+	for more && err == nil {
+		element := r.arena.node()
+		if pos, err = r.value(element, pos, hint.Each); err != nil {
+			return pos, err
+		}
+		r.elems = append(r.elems, element)
+		pos, more, err = r.next(pos, ']')
+	}
+	if err != nil {
+		return pos, err
+	}
+	n.elems = append(r.arena.Room(len(r.elems)-start), r.elems[start:]...)
+	r.elems = r.elems[:start]
+	return pos, nil
+}
+
+// begin enters a bracket and reports whether it has content.
+func (r *reader) begin(pos int, end byte) (inside int, more bool, err error) {
+	if r.depth++; r.depth > MaxDepth {
+		return pos, false, tooDeep(pos)
+	}
+	if pos = skipSpace(r.src, pos+1); byteAt(r.src, pos) == end {
+		r.depth--
+		return pos + 1, false, nil
+	}
+	return pos, true, nil
+}
+
+// next moves to the next element, or leaves the bracket.
+func (r *reader) next(pos int, end byte) (behind int, more bool, err error) {
+	pos = skipSpace(r.src, pos)
+	switch byteAt(r.src, pos) {
+	case ',':
+		return skipSpace(r.src, pos+1), true, nil
+	case end:
+		r.depth--
+		return pos + 1, false, nil
+	}
+	return pos, false, invalid(pos, "a comma or an end was expected")
+}
+
+// byteAt returns the byte at a position, and 0 after the end, which is valid nowhere in JSON.
+func byteAt(src []byte, pos int) byte {
+	if pos < len(src) {
+		return src[pos]
+	}
+	return 0
+}
+
+func skipSpace(src []byte, pos int) int {
+	for pos < len(src) && src[pos] <= ' ' && (src[pos] == ' ' || src[pos] == '\n' || src[pos] == '\r' || src[pos] == '\t') {
+		pos++
+	}
+	return pos
+}
+
+func (r *reader) wordEnd(pos int, word string) (int, error) {
+	if !bytes.HasPrefix(r.src[pos:], bytesOf(word)) {
+		return pos, invalid(pos, word+" was expected")
+	}
+	return pos + len(word), nil
+}
+
+// textEnd reads a string and returns its end. It refuses control characters, invalid escapes and
+// invalid UTF-8. Most strings are ASCII without escapes.
+func (r *reader) textEnd(start int) (int, error) {
+	// This form lets the compiler omit the bounds checks.
+	pos, src := start+1, slices.Clip(r.src)
+	for pos >= 0 && pos <= len(src)-jsonascii.WordSize {
+		if marks := jsonascii.Special(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
+			pos += bits.TrailingZeros64(marks) / jsonascii.WordSize
+			if src[pos] == '"' {
+				return pos + 1, nil
+			}
+			break
+		}
+		pos += jsonascii.WordSize
+	}
+	return r.escapedText(start+1, pos)
+}
+
+// escapedText reads the rest of a string that begins at start.
+func (r *reader) escapedText(start, pos int) (end int, err error) {
+	for pos < len(r.src) {
+		switch c := r.src[pos]; {
+		case c == '"':
+			if !utf8.Valid(r.src[start:pos]) {
+				return pos, invalid(pos, "the text is not UTF-8")
+			}
+			return pos + 1, nil
+		case c == '\\':
+			if pos, err = r.escapeEnd(pos + 1); err != nil {
+				return pos, err
+			}
+		case c < ' ':
+			return pos, invalid(pos, "a control character must be escaped")
+		default:
+			pos += jsonascii.LenUnicode(r.src[pos:])
+		}
+	}
+	return pos, invalid(pos, "the text does not end")
+}
+
+// escapeEnd reads an escape after its backslash.
+func (r *reader) escapeEnd(pos int) (int, error) {
+	switch byteAt(r.src, pos) {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return pos + 1, nil
+	case 'u':
+		for range 4 {
+			if pos++; !isHex(byteAt(r.src, pos)) {
+				return pos, invalid(pos, "four hexadecimal digits were expected")
+			}
+		}
+		return pos + 1, nil
+	}
+	return pos, invalid(pos, "there is no such escape")
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func (r *reader) numberEnd(pos int) (end int, err error) {
+	if r.src[pos] == '-' {
+		pos++
+	}
+	if byteAt(r.src, pos) == '0' {
+		pos++
+	} else if pos, err = r.digitsEnd(pos); err != nil {
+		return pos, err
+	}
+	if byteAt(r.src, pos) == '.' {
+		if pos, err = r.digitsEnd(pos + 1); err != nil {
+			return pos, err
+		}
+	}
+	if c := byteAt(r.src, pos); c == 'e' || c == 'E' {
+		if c = byteAt(r.src, pos+1); c == '+' || c == '-' {
+			pos++
+		}
+		return r.digitsEnd(pos + 1)
+	}
+	return pos, nil
+}
+
+func (r *reader) digitsEnd(start int) (int, error) {
+	pos := start
+	for pos < len(r.src) && '0' <= r.src[pos] && r.src[pos] <= '9' {
+		pos++
+	}
+	if pos == start {
+		return pos, invalid(pos, "a digit was expected")
+	}
+	return pos, nil
+}

@@ -1,0 +1,204 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree has JSON values as immutable trees that share what is equal in them.
+//
+// A node is its text, its kind, and its members or elements (tree.go). A reader (read.go) makes the nodes
+// of a text, in the memory of an arena (arena.go), which is used again for the next text. A change of a value gives
+// another value (change.go), which shares every node that did not change: so that two values differ is found out
+// (compare.go) by looking at what has changed, however large they are, and what has not changed is written as
+// it was read (write.go).
+package tree
+
+import "strings"
+
+// Kind is the type of a value.
+type Kind byte
+
+// The kinds of JSON values.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Object
+)
+
+// Node is an immutable value. It may be part of several trees. A nil Node is a value that is missing.
+type Node struct {
+	// raw is the text, nil for a list or object that was not read.
+	raw     []byte
+	members []Member
+	elems   []*Node
+	// unread has the memory for what is in the value, if that was not read yet.
+	unread *Arena
+	// more is what few nodes have.
+	more *more
+	kind Kind
+	// run is the number of the run of the arena that may still change the node.
+	run uint32
+}
+
+// more is what is derived from a node when it is first needed.
+type more struct {
+	// index has the positions of many members.
+	index  map[string]int
+	digest string
+	// source is the value that an element was converted from, in the run.
+	source *Node
+	run    uint32
+}
+
+// Member is a member of an object.
+type Member struct {
+	Name  string
+	Value *Node
+	// key is the name as it was read, with quotes; nil if it was not read.
+	key []byte
+}
+
+// Kind returns the kind, Null for a missing value.
+func (n *Node) Kind() Kind {
+	if n == nil {
+		return Null
+	}
+	return n.kind
+}
+
+// Is reports whether there is a value of the kind.
+func (n *Node) Is(kind Kind) bool { return n != nil && n.kind == kind }
+
+// Members returns the members of an object, nil for any other value. They must not be changed.
+func (n *Node) Members() []Member {
+	if n == nil {
+		return nil
+	}
+	if n.unread != nil {
+		n.open()
+	}
+	return n.members
+}
+
+// Elems returns the elements of a list, nil for any other value. They must not be changed.
+func (n *Node) Elems() []*Node {
+	if n == nil {
+		return nil
+	}
+	if n.unread != nil {
+		n.open()
+	}
+	return n.elems
+}
+
+// Len returns the number of members or elements.
+func (n *Node) Len() int { return len(n.Members()) + len(n.Elems()) }
+
+// manyMembers is the number of members above which an index is faster than a search.
+const manyMembers = 16
+
+// position returns the position of a member, -1 if there is none.
+func (n *Node) position(name string) int {
+	if n.unread != nil {
+		n.open()
+	}
+	if len(n.members) <= manyMembers {
+		for i := range n.members {
+			if n.members[i].Name == name {
+				return i
+			}
+		}
+		return -1
+	}
+	rest := n.rest()
+	if rest.index == nil {
+		rest.index = make(map[string]int, len(n.members))
+		for i := range n.members {
+			rest.index[n.members[i].Name] = i
+		}
+	}
+	if pos, found := rest.index[name]; found {
+		return pos
+	}
+	return -1
+}
+
+func (n *Node) rest() *more {
+	if n.more == nil {
+		n.more = &more{}
+	}
+	return n.more
+}
+
+// Get returns a member, nil if there is none.
+func (n *Node) Get(name string) *Node {
+	if n == nil {
+		return nil
+	}
+	if pos := n.position(name); pos >= 0 {
+		return n.members[pos].Value
+	}
+	return nil
+}
+
+// near returns a member that is probably at the position.
+func (n *Node) near(pos int, name string) *Node {
+	if n.unread != nil {
+		n.open()
+	}
+	if pos < len(n.members) && n.members[pos].Name == name {
+		return n.members[pos].Value
+	}
+	return n.Get(name)
+}
+
+// At returns the value at a path of members, nil if there is none.
+func (n *Node) At(path []string) *Node {
+	for _, name := range path {
+		if n = n.Get(name); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// Text returns the text of a string without quotes and escapes, "" for any other value.
+func (n *Node) Text() string {
+	if !n.Is(String) {
+		return ""
+	}
+	return unquoted(n.raw)
+}
+
+// unquoted shares the memory of a text without escapes.
+func unquoted(quoted []byte) string {
+	inner := viewOf(quoted[1 : len(quoted)-1])
+	if strings.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	return string(appendUnquoted(nil, inner))
+}
+
+// JSON returns the value as JSON.
+func (n *Node) JSON() []byte {
+	if n.raw != nil {
+		return n.raw
+	}
+	return n.Append(nil)
+}
+
+// Source returns the value that an element was converted from in a run; the element itself if it was not converted.
+func (n *Node) Source(run uint32) *Node {
+	for n.more != nil && n.more.source != nil && n.more.run == run {
+		n = n.more.source
+	}
+	return n
+}
+
+// Origin returns the value that an element was converted from last, nil if it was not converted.
+func (n *Node) Origin() *Node {
+	if n.more == nil {
+		return nil
+	}
+	return n.more.source
+}
