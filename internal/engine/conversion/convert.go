@@ -5,12 +5,12 @@ package conversion
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
-	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Converter converts objects by a ruleset. It is immutable and safe for concurrent use.
@@ -21,12 +21,10 @@ type Converter struct {
 	// kind is the JSON string of the kind.
 	kind     []byte
 	versions []*version
-	// isLossless converts by the law of package preserve (lossless.go).
-	isLossless bool
-	// hint covers every path that the ruleset uses, in any version.
-	hint *tree.Hint
-	// fingerprint identifies rules and schemas in preserved data.
-	fingerprint string
+	// schemas identifies the schemas of all versions.
+	schemas string
+	// lossless converts by the law of package preserve, nil if that is not asked for.
+	lossless *lossless
 }
 
 // version is one version of the ruleset.
@@ -46,12 +44,6 @@ type version struct {
 	// hubShape is the shape with the names of the hub.
 	hubNames, ownNames *naming
 	hubShape           *shape.Schema
-	// there and back are the functions to the hub and from it, nil for the hub.
-	there, back *function
-	// spokeNames are the names of the spoke for those of the hub.
-	spokeNames *shape.Names
-	// sharedFields are the fields that other spokes have, too, and the hub lacks.
-	sharedFields []sharedField
 }
 
 // NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
@@ -61,13 +53,16 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 	c := &Converter{ruleset: &withoutSchemas, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
 	c.projection.addPath(Path{"metadata", "annotations"})
 	var schemas shape.Reader
+	all := sha256.New()
 	for _, name := range ruleset.Versions {
+		_, _ = all.Write(ruleset.Schemas[name])
 		v, err := newVersion(ruleset, name, &schemas)
 		if err != nil {
 			return nil, err
 		}
 		c.versions = append(c.versions, v)
 	}
+	c.schemas = string(all.Sum(nil))
 	for _, v := range c.versions {
 		name, spoke := v.name, ruleset.spoke(v.name)
 		switch {
@@ -82,8 +77,6 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 				}
 			}
 			v.toHub, v.fromHub = spoke.Root.directions(v.hubShape, c.version(ruleset.Hub).shape, toSpoke)
-			v.spokeNames = toSpoke
-			v.there, v.back = spoke.Root.functions(toHub, toSpoke, [2]*direction{v.toHub, v.fromHub})
 			if err := v.toHub.compileCEL(nil, nil); err != nil {
 				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
 			}
@@ -91,14 +84,7 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 			return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, name)
 		}
 	}
-	for _, v := range c.versions {
-		if spoke := ruleset.spoke(v.name); spoke != nil {
-			v.sharedFields = c.sharedFields(&spoke.Root, nil, v)
-		}
-	}
 	c.projection.merge()
-	c.hint = c.projection.hint()
-	c.fingerprint = ruleset.Hash()[:8]
 	return c, nil
 }
 
@@ -131,8 +117,8 @@ func (v *version) namedShape() *shape.Schema {
 // source version. Errors are for users of kubectl; they name neither the object nor the version,
 // which the webhook adds.
 func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	if c.isLossless {
-		out, _, err := c.lossless(dst, object, toVersion, nil)
+	if c.lossless != nil {
+		out, _, err := c.lossless.convert(dst, object, toVersion, nil)
 		return out, err
 	}
 	out, outcome, err := c.convert(dst, object, toVersion, nil, false)

@@ -48,12 +48,12 @@ func SelectorOf(element, like string) string {
 // Lossless returns a converter with the same ruleset that converts by the law of package preserve.
 func (c *Converter) Lossless() *Converter {
 	other := *c
-	other.isLossless = true
+	other.lossless = newLossless(c)
 	return &other
 }
 
 // IsLossless reports whether the converter does that.
-func (c *Converter) IsLossless() bool { return c.isLossless }
+func (c *Converter) IsLossless() bool { return c.lossless != nil }
 
 // Ruleset returns the ruleset of the converter, without schemas.
 func (c *Converter) Ruleset() *Ruleset { return c.ruleset }

@@ -11,13 +11,50 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// lossless converts an object by the law of package preserve: its rules are functions (function.go), and everything that
-// they lose is preserved. It is what Convert will be. Tests compare both.
-func (c *Converter) lossless(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, Outcome, error) {
+// lossless converts objects by the law of package preserve: rules are functions (function.go), and everything that they
+// lose is preserved. It is what a Converter will be. Tests compare both.
+type lossless struct {
+	*Converter
+	spokes map[*version]*spokeFunctions
+	// hint covers every path that the ruleset uses, in any version.
+	hint *tree.Hint
+	// fingerprint identifies rules and schemas in preserved data.
+	fingerprint string
+}
+
+// spokeFunctions are the rules of a spoke.
+type spokeFunctions struct {
+	// there and back are the functions to the hub and from it.
+	there, back *function
+	// names are those of the spoke for those of the hub.
+	names *shape.Names
+	// shared are the fields that other spokes have, too, and the hub lacks.
+	shared []sharedField
+}
+
+func newLossless(c *Converter) *lossless {
+	l := &lossless{Converter: c, spokes: map[*version]*spokeFunctions{}, hint: c.projection.hint()}
+	const digits = 8
+	l.fingerprint = HashOf([]byte(c.ruleset.Hash() + c.schemas))[:digits]
+	for _, v := range c.versions {
+		if spoke := c.ruleset.spoke(v.name); spoke != nil {
+			toHub, toSpoke := NamesOf(spoke.Renamed)
+			there, back := spoke.Root.functions(toHub, toSpoke, [2]*direction{v.toHub, v.fromHub})
+			l.spokes[v] = &spokeFunctions{there: there, back: back, names: toSpoke}
+		}
+	}
+	for v, functions := range l.spokes {
+		functions.shared = l.sharedFields(&c.ruleset.spoke(v.name).Root, nil, v)
+	}
+	return l
+}
+
+func (c *lossless) convert(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, Outcome, error) {
 	s := stepPool.Get().(*step)
 	defer s.release()
 	s.start(stop)
@@ -34,13 +71,13 @@ func (c *Converter) lossless(dst, text []byte, toVersion string, stop func(memor
 		}
 		return nil
 	}, func() (err error) {
-		dst, err = c.convertLossless(r, dst, text, toVersion)
+		dst, err = c.convertText(r, dst, text, toVersion)
 		return err
 	})
 	return dst, s.outcome, err
 }
 
-func (c *Converter) convertLossless(r *conversionRun, dst, text []byte, toVersion string) ([]byte, error) {
+func (c *lossless) convertText(r *conversionRun, dst, text []byte, toVersion string) ([]byte, error) {
 	root, err := r.ReadWith(text, c.hint)
 	if err != nil {
 		return dst, failf(CauseInvalidJSON, "%v", err)
@@ -63,7 +100,7 @@ func (c *Converter) convertLossless(r *conversionRun, dst, text []byte, toVersio
 	return root.Append(dst), nil
 }
 
-func (c *Converter) versionOfTree(root *tree.Node) (*version, error) {
+func (c *lossless) versionOfTree(root *tree.Node) (*version, error) {
 	if !root.Is(tree.Object) {
 		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
 	}
@@ -87,7 +124,7 @@ type preservedData map[*version]preserve.Data
 // convertTree converts between two versions. Between two spokes, the hub form only exists for the rules, so values that
 // the hub's schema does not allow are restored in it. If the result does not fit the target's schema, the conversion runs
 // again without these values.
-func (c *Converter) convertTree(r *conversionRun, root *tree.Node, from, to *version) (*tree.Node, error) {
+func (c *lossless) convertTree(r *conversionRun, root *tree.Node, from, to *version) (*tree.Node, error) {
 	metadata := root.Get("metadata")
 	r.complete = metadata.Get("name").Text() != "" || metadata.Get("uid").Text() != ""
 	r.objectName, r.objectNamespace = nameText(metadata.Get("name")), nameText(metadata.Get("namespace"))
@@ -120,18 +157,19 @@ func nameText(n *tree.Node) []byte {
 }
 
 // convertBetween converts between a spoke and the hub, and changes the preserved data.
-func (c *Converter) convertBetween(r *conversionRun, root *tree.Node, from, to *version, source, target preserve.Schema, data preservedData) *tree.Node {
+func (c *lossless) convertBetween(r *conversionRun, root *tree.Node, from, to *version, source, target preserve.Schema, data preservedData) *tree.Node {
 	v := &preserve.Versions{Arena: r.Arena, Source: source, Target: target, Rules: c.fingerprint, FrozenStatus: c.ruleset.RefusesStatus}
-	if from.there != nil {
-		v.There, v.Back = bound{from.there, r}, bound{from.back, r}
+	spoke := c.spokes[from]
+	if spoke != nil {
+		v.There, v.Back = bound{spoke.there, r}, bound{spoke.back, r}
 	} else {
-		v.There, v.Back = bound{to.back, r}, bound{to.there, r}
+		v.There, v.Back = bound{c.spokes[to].back, r}, bound{c.spokes[to].there, r}
 		c.adopt(to, data)
 	}
 	ofTarget, ofSource := data[to], data[from]
 	root, ofTarget.Entries, ofSource.Entries = v.Convert(root, ofTarget.Entries, ofSource.Entries)
 	data[to], data[from] = ofTarget, ofSource
-	if from.there != nil {
+	if spoke != nil {
 		c.discardShared(from, data)
 	}
 	r.NewRun()
@@ -140,9 +178,9 @@ func (c *Converter) convertBetween(r *conversionRun, root *tree.Node, from, to *
 
 // adopt moves the entries of fields that a spoke shares with other spokes, and the hub lacks, to that spoke. Its own
 // entries win.
-func (c *Converter) adopt(to *version, data preservedData) {
+func (c *lossless) adopt(to *version, data preservedData) {
 	own := data[to]
-	for _, field := range to.sharedFields {
+	for _, field := range c.spokes[to].shared {
 		other := c.version(field.sibling)
 		of := data[other]
 		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
@@ -162,8 +200,8 @@ func (c *Converter) adopt(to *version, data preservedData) {
 
 // discardShared removes the entries of other spokes for fields that a spoke shares with them, and of which it has just
 // preserved a value.
-func (c *Converter) discardShared(from *version, data preservedData) {
-	for _, field := range from.sharedFields {
+func (c *lossless) discardShared(from *version, data preservedData) {
+	for _, field := range c.spokes[from].shared {
 		other := c.version(field.sibling)
 		of := data[other]
 		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
@@ -181,13 +219,13 @@ type sharedField struct {
 }
 
 // sharedFields returns those of a scope. own and theirs lead to the scope, in the names of the versions.
-func (c *Converter) sharedFields(s *Scope, at Path, v *version) (all []sharedField) {
+func (c *lossless) sharedFields(s *Scope, at Path, v *version) (all []sharedField) {
 	for i := range s.OnlySpoke {
 		leaf := &s.OnlySpoke[i]
 		for _, sibling := range leaf.Siblings {
 			if other := c.version(sibling); other != nil {
 				path := slices.Concat(at, leaf.Path)
-				all = append(all, sharedField{path.Rename(v.spokeNames), path.Rename(other.spokeNames), sibling})
+				all = append(all, sharedField{path.Rename(c.spokes[v].names), path.Rename(c.spokes[other].names), sibling})
 			}
 		}
 	}
@@ -199,7 +237,7 @@ func (c *Converter) sharedFields(s *Scope, at Path, v *version) (all []sharedFie
 }
 
 // takeData removes the annotations with preserved data from an object, and returns the data.
-func (c *Converter) takeData(r *conversionRun, root *tree.Node) (*tree.Node, preservedData) {
+func (c *lossless) takeData(r *conversionRun, root *tree.Node) (*tree.Node, preservedData) {
 	data := preservedData{}
 	for _, v := range c.versions {
 		at := []string{"metadata", "annotations", v.annotation.text}
@@ -219,7 +257,7 @@ func (c *Converter) takeData(r *conversionRun, root *tree.Node) (*tree.Node, pre
 }
 
 // putData sets the annotations with preserved data. from is the version that the object was converted from.
-func (c *Converter) putData(r *conversionRun, root *tree.Node, from *version, data preservedData) (*tree.Node, error) {
+func (c *lossless) putData(r *conversionRun, root *tree.Node, from *version, data preservedData) (*tree.Node, error) {
 	r.NewRun()
 	if !root.Get("metadata").Is(tree.Object) {
 		root = r.With(root, "metadata", r.NewObject())
@@ -248,7 +286,7 @@ func (c *Converter) putData(r *conversionRun, root *tree.Node, from *version, da
 var errNoRoom = errors.New("there is no room")
 
 // encode returns the text of preserved data that has room, perhaps without its largest values.
-func (c *Converter) encode(r *conversionRun, data preserve.Data, room int) (text []byte, err error) {
+func (c *lossless) encode(r *conversionRun, data preserve.Data, room int) (text []byte, err error) {
 	if len(data.Entries) == 0 {
 		text = []byte(data.Unreadable)
 	} else {
