@@ -96,14 +96,18 @@ func (r *restorer) agrees(again *tree.Node, at Address) bool {
 		if value == nil || again == nil {
 			break
 		}
-		list := value
-		value, s = r.in(value, s, segment)
 		if !segment.Element {
-			again = again.Get(segment.Name)
+			value, s, again = value.Get(segment.Name), s.member(segment.Name), again.Get(segment.Name)
 			continue
 		}
-		if pos := slices.Index(list.Elems(), value); pos >= 0 && pos < len(again.Elems()) {
-			again = again.Elems()[pos]
+		pos, found := r.of(value, s).at[segment.Name]
+		if !found {
+			value = nil
+			break
+		}
+		value, s = value.Elems()[pos], s.elem()
+		if elements := again.Elems(); pos < len(elements) {
+			again = elements[pos]
 		} else {
 			again = nil
 		}
