@@ -132,8 +132,15 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		}
 		kept[j] = true
 		ordered, last = ordered && j > last, j
-		if from, to := base.Elems()[j], x.Elems()[i]; from != to && !d.Equal(from, to) {
-			d.value(at.with(name(j)), from, to, s.elem(), skip)
+		from, to, start := base.Elems()[j], x.Elems()[i], len(d.found)
+		if from == to {
+			continue
+		}
+		// The name of an element may be a digest, which few need.
+		element := at.with(Segment{Element: true})
+		d.value(element, from, to, s.elem(), skip)
+		for k := start; k < len(d.found); k++ {
+			d.found[k].At[len(at)] = name(j)
 		}
 	}
 	for j := range kept {
