@@ -3,6 +3,8 @@
 
 package conversion
 
+import "github.com/conversion-operator/conversion-operator/internal/engine/tree"
+
 const (
 	// bumpSize is the number of values that an arena allocates at once.
 	bumpSize = 128
@@ -149,7 +151,7 @@ func (a *arena) decode(quoted []byte) []byte {
 	}
 	a.meter.take(len(inner))
 	start := len(a.text)
-	a.text = appendUnquoted(a.text, inner)
+	a.text = tree.Unquote(a.text, inner)
 	return a.textFrom(start)
 }
 

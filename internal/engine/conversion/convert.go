@@ -257,7 +257,11 @@ func (c *Converter) versionOf(root *node) (*version, error) {
 	if v := c.versionOfUnescaped(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
 		return v, nil
 	}
-	apiVersion, kind := stringOf(root.get(&nameAPIVersion)), stringOf(root.get(&nameKind))
+	return c.versionNamed(stringOf(root.get(&nameAPIVersion)), stringOf(root.get(&nameKind)))
+}
+
+// versionNamed returns the version of an object by its apiVersion and kind.
+func (c *Converter) versionNamed(apiVersion, kind string) (*version, error) {
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || kind != c.ruleset.Kind {
 		return nil, failf(CauseWrongKind, "the object is %.200q of %.200q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)

@@ -15,13 +15,18 @@ type defaultedField struct {
 
 // defaultOf returns the value of a default for the object, nil if it has none.
 func (s *step) defaultOf(d *defaultRule) []byte {
-	switch d.from {
+	return s.valueOr(d.from, d.value)
+}
+
+// valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.
+func (s *step) valueOr(from string, value []byte) []byte {
+	switch from {
 	case nameName.text:
 		return s.objectName
 	case nameNamespace.text:
 		return s.objectNamespace
 	}
-	return d.value
+	return value
 }
 
 // isDefault reports whether a value is that of a default.

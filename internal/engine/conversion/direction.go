@@ -45,7 +45,6 @@ type direction struct {
 // slot is a field, with its path prepared.
 type slot struct {
 	path    segments
-	names   Path
 	pointer string
 	// image is the pointer with the names of its own version, for fields of exchanges.
 	image string
@@ -64,7 +63,7 @@ type slot struct {
 
 func newSlot(path Path, anchor int) slot {
 	prepared := path.segments()
-	return slot{path: prepared, names: path, pointer: path.Pointer(), anchor: prepared[:anchor]}
+	return slot{path: prepared, pointer: path.Pointer(), anchor: prepared[:anchor]}
 }
 
 type move struct{ from, to slot }

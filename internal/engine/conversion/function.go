@@ -320,28 +320,21 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 	}
 	for _, x := range f.exchanges {
-		for j, image := range images[:len(x.to)] {
-			if image != nil {
-				value = r.WithAt(value, x.to[j].names, image)
+		for j, f := range x.fields(x.toHub) {
+			if images[j] != nil {
+				value = r.WithAt(value, f.Path, images[j])
 			}
 		}
 		images = images[len(x.to):]
 	}
 	for i, d := range f.fills {
-		if text := r.defaultText(d.Default); fills[i] && text != nil && value.At(d.Path) == nil {
+		if text := r.valueOr(d.From, d.Value); fills[i] && text != nil && value.At(d.Path) == nil {
 			if filled, err := r.Read(text); err == nil {
 				value = r.WithAt(value, d.Path, filled)
 			}
 		}
 	}
-	for i, s := range f.shared {
-		if emptied[i] && !r.keepEmptied {
-			if now := value.At(s.path); now.Is(tree.Object) && now.Len() == 0 {
-				value = r.WithAt(value, s.path, nil)
-			}
-		}
-	}
-	return value
+	return f.removeEmptied(r, value, emptied)
 }
 
 // emptied returns which shared objects have nothing but what rules take out of them.
@@ -354,6 +347,19 @@ func (f *function) emptied(value *tree.Node) []bool {
 		emptied[i] = hasOnly(value.At(s.path), s.path, s.outgoing)
 	}
 	return emptied
+}
+
+// removeEmptied removes the shared objects that have nothing any more.
+func (f *function) removeEmptied(r *conversionRun, value *tree.Node, emptied []bool) *tree.Node {
+	for i, s := range f.shared {
+		if !emptied[i] || r.keepEmptied {
+			continue
+		}
+		if now := value.At(s.path); now.Is(tree.Object) && now.Len() == 0 {
+			value = r.WithAt(value, s.path, nil)
+		}
+	}
+	return value
 }
 
 // hasOnly reports whether an object at a path is not empty, and has nothing but values at some of the paths.

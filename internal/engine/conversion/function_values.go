@@ -18,14 +18,15 @@ import (
 // those that have none.
 func (r *conversionRun) exchange(x *exchange, object *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
 	values, there := r.Room(len(x.from))[:len(x.from)], false
-	for i := range x.from {
-		if values[i] = object.At(x.from[i].names); values[i] != nil {
-			there, object = true, r.WithAt(object, x.from[i].names, nil)
+	for i, f := range x.fields(!x.toHub) {
+		if values[i] = object.At(f.Path); values[i] != nil {
+			there, object = true, r.WithAt(object, f.Path, nil)
 		}
 	}
 	start := len(to)
 	images = to[:start+len(x.to)]
-	if !there && !(x.computesMissing() && !slices.ContainsFunc(x.to, func(f slot) bool { return !object.At(f.names[:len(f.anchor)]).Is(tree.Object) })) {
+	hasAnchor := func(f Field) bool { return object.At(f.Path[:f.Anchor]).Is(tree.Object) }
+	if !there && (!x.computesMissing() || slices.ContainsFunc(x.fields(x.toHub), func(f Field) bool { return !hasAnchor(f) })) {
 		return images, object
 	}
 	for i, image := range r.images(x, values) {
@@ -381,17 +382,6 @@ func (r *conversionRun) expressions(x *exchange, values []*tree.Node) []*tree.No
 		}
 	}
 	return images
-}
-
-// defaultText returns the value of a default for the object, nil if it has none.
-func (s *step) defaultText(d *Default) []byte {
-	switch d.From {
-	case nameName.text:
-		return s.objectName
-	case nameNamespace.text:
-		return s.objectNamespace
-	}
-	return d.Value
 }
 
 // allows reports whether a value has the shape.

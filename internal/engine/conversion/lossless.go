@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
@@ -107,15 +106,7 @@ func (c *lossless) versionOfTree(root *tree.Node) (*version, error) {
 	if metadata := root.Get("metadata"); metadata != nil && !metadata.Is(tree.Object) && !metadata.Is(tree.Null) {
 		return nil, errors.New("its metadata is not an object")
 	}
-	apiVersion, kind := root.Get("apiVersion").Text(), root.Get("kind").Text()
-	group, name, _ := strings.Cut(apiVersion, "/")
-	if group != c.ruleset.Group || kind != c.ruleset.Kind {
-		return nil, failf(CauseWrongKind, "the object is %.200q of %.200q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
-	}
-	if v := c.version(name); v != nil {
-		return v, nil
-	}
-	return nil, c.unknownVersion(name)
+	return c.versionNamed(root.Get("apiVersion").Text(), root.Get("kind").Text())
 }
 
 // preservedData is the preserved data of an object, by version.

@@ -45,13 +45,7 @@ func TestLosslessRecorded(t *testing.T) {
 		var results []string
 		former := map[int]bool{}
 		for j, c := range r.Conversions {
-			object := string(c.Object)
-			switch {
-			case c.Preserved != nil && object == "":
-				object = results[*c.Preserved]
-			case c.Preserved != nil:
-				object = w.withAllPreservedOf(t, object, results[*c.Preserved])
-			}
+			object := c.input(t, w, results)
 			got := convert(t, w.converter, object, c.To)
 			results = append(results, got)
 			if former[j] = hasFormer(t, object) || c.Preserved != nil && former[*c.Preserved]; former[j] {

@@ -6,9 +6,9 @@ package conversion
 import (
 	"bytes"
 	"cmp"
-	"compress/flate"
-	"encoding/base64"
 	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 )
 
 const (
@@ -150,21 +150,7 @@ func (s *step) pack(text []byte) []byte {
 		return text
 	}
 	s.meter.take(packBytes)
-	var packed bytes.Buffer
-	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
-	packed.WriteString(`{"format":` + preservedFormat + `,"deflate":"`)
-	writer, err := flate.NewWriter(encoder, flate.DefaultCompression)
-	if err != nil {
-		return text // cannot happen: the level is valid
-	}
-	// A buffer accepts all writes.
-	_, _ = writer.Write(text)
-	_, _ = writer.Close(), encoder.Close()
-	packed.WriteString(`"}`)
-	if packed.Len() >= len(text) {
-		return text
-	}
-	return packed.Bytes()
+	return preserve.Compress(text, preservedFormat)
 }
 
 // dropLargest drops the largest values until the rest fits, and returns the text of the rest,

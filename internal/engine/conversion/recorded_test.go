@@ -72,13 +72,7 @@ func (r *recordedWorld) check(t *testing.T) {
 	defer w.describe(t)
 	var results []string
 	for _, c := range r.Conversions {
-		object := string(c.Object)
-		switch {
-		case c.Preserved != nil && object == "":
-			object = results[*c.Preserved]
-		case c.Preserved != nil:
-			object = w.withAllPreservedOf(t, object, results[*c.Preserved])
-		}
+		object := c.input(t, w, results)
 		got := convert(t, w.converter, object, c.To)
 		results = append(results, got)
 		if golden.Update() {
@@ -86,6 +80,19 @@ func (r *recordedWorld) check(t *testing.T) {
 		}
 		wantEqual(t, withDecodedAnnotations(t, string(c.Want)), withDecodedAnnotations(t, got), "%s\nat %s", object, c.To)
 	}
+}
+
+// input returns the object to convert, by the results of earlier conversions.
+func (c *recordedConversion) input(t *testing.T, w *world, results []string) string {
+	t.Helper()
+	object := string(c.Object)
+	switch {
+	case c.Preserved == nil:
+		return object
+	case object == "":
+		return results[*c.Preserved]
+	}
+	return w.withAllPreservedOf(t, object, results[*c.Preserved])
 }
 
 // gzipped encodes recorded worlds.

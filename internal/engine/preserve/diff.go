@@ -44,7 +44,7 @@ func (d *differ) value(at Address, base, x *tree.Node, s Schema, skip *Paths) {
 	case base.Is(tree.Object) && x.Is(tree.Object):
 		d.members(at, base, x, s, skip)
 	case base.Is(tree.List) && x.Is(tree.List):
-		if !isSame(base, x) {
+		if !slices.Equal(base.Elems(), x.Elems()) {
 			d.elements(at, base, x, s, skip.in(Segment{Element: true}))
 		}
 	case !d.Equal(base, x):
@@ -59,14 +59,8 @@ func (n *namer) identify(value *tree.Node) string {
 }
 
 func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) {
-	members, others := x.Members(), base.Members()
-	for i, m := range members {
-		var other *tree.Node
-		if i < len(others) && others[i].Name == m.Name {
-			other = others[i].Value
-		} else {
-			other = base.Get(m.Name)
-		}
+	for i, m := range x.Members() {
+		other := base.Near(i, m.Name)
 		if other == m.Value {
 			continue
 		}
@@ -80,11 +74,8 @@ func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) 
 			d.value(at.with(segment), other, m.Value, s.member(m.Name), inner)
 		}
 	}
-	for i, m := range others {
-		if i < len(members) && members[i].Name == m.Name {
-			continue
-		}
-		if segment := (Segment{Name: m.Name}); x.Get(m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
+	for i, m := range base.Members() {
+		if segment := (Segment{Name: m.Name}); x.Near(i, m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
 			d.found = append(d.found, Entry{Kind: Absent, At: at.with(segment), Replaced: d.identify(m.Value)})
 		}
 	}

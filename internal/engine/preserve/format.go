@@ -71,15 +71,15 @@ func (d Data) Encode() []byte {
 		text = tree.Quote(append(text, `,"unreadable":`...), d.Unreadable)
 	}
 	if text = append(text, '}'); len(text) > readable {
-		return compress(text)
+		return Compress(text, strconv.Itoa(Format))
 	}
 	return text
 }
 
-// compress returns the compressed form of a text if it is shorter.
-func compress(text []byte) []byte {
+// Compress returns the compressed form of a text in a format if it is shorter.
+func Compress(text []byte, format string) []byte {
 	var packed bytes.Buffer
-	packed.WriteString(`{"format":` + strconv.Itoa(Format) + `,"deflate":"`)
+	packed.WriteString(`{"format":` + format + `,"deflate":"`)
 	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
 	writer, err := flate.NewWriter(encoder, flate.DefaultCompression)
 	if err != nil {
@@ -95,7 +95,7 @@ func compress(text []byte) []byte {
 	return packed.Bytes()
 }
 
-// expand is the reverse of compress.
+// expand is the reverse of Compress.
 func expand(a *tree.Arena, packed string) (text []byte, ok bool) {
 	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	var expanded bytes.Buffer

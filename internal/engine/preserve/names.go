@@ -4,7 +4,6 @@
 package preserve
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
@@ -40,7 +39,7 @@ func (n *namer) of(list *tree.Node, s Schema) named {
 	of := named{make([]string, len(elems)), make(map[string]int, len(elems))}
 	count := make(map[string]int, len(elems))
 	for i, element := range elems {
-		name := n.name(element, keys)
+		name := n.name(element, element.Source(n.run), keys)
 		if count[name]++; count[name] > 1 {
 			name += "," + strconv.Itoa(count[name])
 		}
@@ -50,14 +49,15 @@ func (n *namer) of(list *tree.Node, s Schema) named {
 	return of
 }
 
-func (n *namer) name(element *tree.Node, keys []string) string {
+// name names an element by its keys, its value, or the digest of content.
+func (n *namer) name(element, content *tree.Node, keys []string) string {
 	if name := keyName(n.Arena, element, keys); name != "" {
 		return name
 	}
 	if kind := element.Kind(); kind != tree.Object && kind != tree.List {
 		return "=" + string(n.Canonical(nil, element))
 	}
-	return "#" + n.Digest(element.Source(n.run))
+	return "#" + n.Digest(content)
 }
 
 // keyName names an element by its keys; it is empty if the element does not have all of them.
@@ -129,7 +129,7 @@ func (n *namer) pair(base, list *tree.Node, s Schema) []int {
 			take(i, j)
 			continue
 		}
-		name := n.contentName(element, keys)
+		name := n.name(element, element, keys)
 		left[name] = append(left[name], j)
 	}
 	if len(left) == 0 {
@@ -139,7 +139,7 @@ func (n *namer) pair(base, list *tree.Node, s Schema) []int {
 		if pairs[i] >= 0 {
 			continue
 		}
-		name := n.contentName(element, keys)
+		name := n.name(element, element, keys)
 		if same := left[name]; len(same) > 0 {
 			take(i, same[0])
 			left[name] = same[1:]
@@ -164,17 +164,6 @@ func pairGaps(base, list *tree.Node, pairs []int, taken []bool) {
 			next++
 		}
 	}
-}
-
-// contentName is the name by keys or by content.
-func (n *namer) contentName(element *tree.Node, keys []string) string {
-	if name := keyName(n.Arena, element, keys); name != "" {
-		return name
-	}
-	if kind := element.Kind(); kind != tree.Object && kind != tree.List {
-		return string(n.Canonical(nil, element))
-	}
-	return "#" + n.Digest(element)
 }
 
 // originIn returns the index of the element that another one was converted from, perhaps in several runs.
@@ -210,6 +199,3 @@ func isConverted(base, list *tree.Node) bool {
 	}
 	return true
 }
-
-// isSame reports whether the elements of two lists are the same ones, one by one.
-func isSame(base, list *tree.Node) bool { return slices.Equal(base.Elems(), list.Elems()) }

@@ -230,24 +230,13 @@ func (s Schema) shown(a *tree.Arena, value *tree.Node) *tree.Node {
 }
 
 func (s Schema) showMembers(a *tree.Arena, x, y *tree.Node, skip *Paths) bool {
-	others := y.Members()
 	for i, m := range x.Members() {
-		var other *tree.Node
-		if i < len(others) && others[i].Name == m.Name {
-			other = others[i].Value
-		} else {
-			other = y.Get(m.Name)
-		}
-		if other != m.Value && !s.member(m.Name).shows(a, m.Value, other, skip.in(Segment{Name: m.Name})) {
+		if other := y.Near(i, m.Name); other != m.Value && !s.member(m.Name).shows(a, m.Value, other, skip.in(Segment{Name: m.Name})) {
 			return false
 		}
 	}
-	members := x.Members()
-	for i, m := range others {
-		if i < len(members) && members[i].Name == m.Name {
-			continue
-		}
-		if x.Get(m.Name) == nil && !s.member(m.Name).shows(a, nil, m.Value, skip.in(Segment{Name: m.Name})) {
+	for i, m := range y.Members() {
+		if x.Near(i, m.Name) == nil && !s.member(m.Name).shows(a, nil, m.Value, skip.in(Segment{Name: m.Name})) {
 			return false
 		}
 	}

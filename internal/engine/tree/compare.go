@@ -35,7 +35,7 @@ func (a *Arena) Equal(x, y *Node) bool {
 			return false
 		}
 		for i, m := range x.members {
-			if other := y.near(i, m.Name); other == nil || !a.Equal(m.Value, other) {
+			if other := y.Near(i, m.Name); other == nil || !a.Equal(m.Value, other) {
 				return false
 			}
 		}

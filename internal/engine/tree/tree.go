@@ -10,7 +10,7 @@
 // it was read (write.go).
 package tree
 
-import "strings"
+import "bytes"
 
 // Kind is the type of a value.
 type Kind byte
@@ -141,8 +141,11 @@ func (n *Node) Get(name string) *Node {
 	return nil
 }
 
-// near returns a member that is probably at the position.
-func (n *Node) near(pos int, name string) *Node {
+// Near is Get for a member that is probably at the position, as one of a similar object.
+func (n *Node) Near(pos int, name string) *Node {
+	if n == nil {
+		return nil
+	}
 	if n.unread != nil {
 		n.open()
 	}
@@ -172,11 +175,11 @@ func (n *Node) Text() string {
 
 // unquoted shares the memory of a text without escapes.
 func unquoted(quoted []byte) string {
-	inner := viewOf(quoted[1 : len(quoted)-1])
-	if strings.IndexByte(inner, '\\') < 0 {
-		return inner
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return viewOf(inner)
 	}
-	return string(appendUnquoted(nil, inner))
+	return string(Unquote(nil, inner))
 }
 
 // JSON returns the value as JSON.

@@ -4,8 +4,8 @@
 package tree
 
 import (
+	"bytes"
 	"strconv"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -44,11 +44,9 @@ func (n *Node) Append(dst []byte) []byte {
 }
 
 // Quote appends a text as a JSON string. Unlike encoding/json, it does not escape <, > and &.
-func Quote(dst []byte, text string) []byte { return appendQuoted(dst, text) }
-
-func appendQuoted(dst []byte, text string) []byte {
+func Quote[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
-	for rest := bytesOf(text); ; {
+	for rest := []byte(text); ; {
 		length := jsonascii.LenUnicode(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {
@@ -57,6 +55,8 @@ func appendQuoted(dst []byte, text string) []byte {
 		dst, rest = appendEscape(dst, rest[length]), rest[length+1:]
 	}
 }
+
+func appendQuoted(dst []byte, text string) []byte { return Quote(dst, bytesOf(text)) }
 
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
@@ -73,11 +73,11 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// appendUnquoted appends the content of a valid JSON string without escapes. It replaces unpaired
-// surrogates, as encoding/json does.
-func appendUnquoted(dst []byte, inner string) []byte {
+// Unquote appends the content of a valid JSON string, which is given without its quotes. It replaces unpaired surrogates,
+// as encoding/json does.
+func Unquote(dst, inner []byte) []byte {
 	for {
-		pos := strings.IndexByte(inner, '\\')
+		pos := bytes.IndexByte(inner, '\\')
 		if pos < 0 {
 			return append(dst, inner...)
 		}
@@ -90,7 +90,7 @@ func appendUnquoted(dst []byte, inner string) []byte {
 const escapes = "\"\"\\\\//b\bf\fn\nr\rt\t"
 
 // appendUnescaped appends the character of an escape, given without its backslash, and returns the rest.
-func appendUnescaped(dst []byte, text string) (out []byte, rest string) {
+func appendUnescaped(dst, text []byte) (out, rest []byte) {
 	if text[0] != 'u' {
 		for i := 0; i < len(escapes); i += 2 {
 			if escapes[i] == text[0] {
@@ -103,7 +103,7 @@ func appendUnescaped(dst []byte, text string) (out []byte, rest string) {
 	char, rest := hexRune(text[1:1+digits]), text[1+digits:]
 	if utf16.IsSurrogate(char) {
 		other := rune(utf8.RuneError)
-		if len(rest) >= 2+digits && rest[:2] == `\u` {
+		if len(rest) >= 2+digits && rest[0] == '\\' && rest[1] == 'u' {
 			other = hexRune(rest[2 : 2+digits])
 		}
 		if char = utf16.DecodeRune(char, other); char != utf8.RuneError {
@@ -113,8 +113,8 @@ func appendUnescaped(dst []byte, text string) (out []byte, rest string) {
 	return utf8.AppendRune(dst, char), rest
 }
 
-func hexRune(digits string) rune {
-	char, err := strconv.ParseUint(digits, 16, 16)
+func hexRune(digits []byte) rune {
+	char, err := strconv.ParseUint(viewOf(digits), 16, 16)
 	if err != nil {
 		return utf8.RuneError // cannot happen: the reader accepted the escape
 	}
