@@ -123,13 +123,14 @@ func TestPlay(t *testing.T) {
 		"files, environment, answers": {page: "```yaml file=a.txt\nx\n```\n```console play\n$ cat a.txt\nx\n$ echo $MINE\n1\n```\n"},
 		"a failure that is shown":     {page: "```console play\n$ echo no >&2; exit 3\nno\n```\n"},
 		"a failure that is not":       {page: "```console play\n$ echo no >&2; exit 3\n```\n", err: "exit status 3\nno"},
-		"another answer":              {page: "```console play\n$ echo no\nyes\n```\n", err: "echo no\nanswers\nno\n\nand not\nyes\n"},
+		"another answer":              {page: "```console play\n$ echo no\nyes\n```\n", err: "echo no\nshould answer\nyes\n\nand answers\nno\n"},
 		"a name that is exchanged":    {page: "```console play\n$ test ours = theirs && echo theirs\nours\n```\n"},
 		"a command without a prompt":  {page: "```sh play\nfalse\n```\n", err: "exit status 1"},
 		"an answer that is judged":    {page: "```sh play\necho nothing\n```\n", err: "echo nothing\nthat is too little\nnothing"},
 		"a block that is not played":  {page: "```sh play=it\ntrue\n```\n```console\n$ false\n```\n"},
 		"a pod that is gone once":     {page: "```sh play\ntest -e again || { touch again; echo 'Error from server (NotFound): pods \"a\" not found'; exit 1; }\n```\n"},
 		"a pod that is gone":          {page: "```sh play\necho 'Error from server (NotFound): pods \"a\" not found'; exit 1\n```\n", err: "exit status 1"},
+		"a line that is logged":       {page: "```console play\n$ echo 'W1129 10:00:00.000000  1 reflector.go:500] late' >&2; echo yes\nyes\n```\n"},
 		"nothing to play":             {page: "```console\n$ false\n```\n", err: "has no command to play"},
 	}
 	for name, c := range cases {
