@@ -56,13 +56,13 @@ func TestHeadCount(t *testing.T) {
 	c.begin("v1")
 	c.add(live.Head{Name: "from a list that is read again", Annotations: map[string]string{preservedName: "x"}})
 	c.begin("v1")
-	kept := c.add(live.Head{Namespace: "ns", Name: "a", Annotations: map[string]string{preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"}})
+	kept := c.add(live.Head{Namespace: "ns", Name: "a", Annotations: map[string]string{preservedName: `{"format":3,"rules":"","hidden":{"/note":1}}`, "other": "text"}})
 	c.add(live.Head{Namespace: "ns", Name: "b"})
 	c.end(true)
 	if kept.Annotations != nil || kept.Name != "a" {
 		t.Errorf("in memory stays %+v", kept)
 	}
-	size := int64(len(`{"format":2,"fields":{"/note":1}}`))
+	size := int64(len(`{"format":3,"rules":"","hidden":{"/note":1}}`))
 	want := &observed.Held{CRD: "crd-1", Ruleset: rules.Hash(), All: true, Holdings: conversion.Holdings{
 		Seen: 2, Objects: 1, Bytes: size, Largest: "ns/a", LargestBytes: size, Versions: []conversion.VersionHoldings{
 			{Version: "v1beta1", Objects: 1, Bytes: size, Fields: []conversion.FieldHoldings{{Path: ".note", Objects: 1}}},
@@ -84,8 +84,8 @@ func TestHeadCount(t *testing.T) {
 // TestDiscarding removes the discarded values from annotations, and counts the rest.
 func TestDiscarding(t *testing.T) {
 	annotations := map[string]map[string]string{
-		"all":     {preservedName: `{"format":2,"fields":{"/note":1}}`, "other": "text"},
-		"some":    {preservedName: `{"format":2,"fields":{"/mode":"x","/note":1}}`},
+		"all":     {preservedName: `{"format":3,"rules":"","hidden":{"/note":1}}`, "other": "text"},
+		"some":    {preservedName: `{"format":3,"rules":"","hidden":{"/mode":"x","/note":1}}`},
 		"nothing": nil,
 	}
 	client := fake.NewSimpleMetadataClient(runtime.NewScheme())
@@ -129,7 +129,7 @@ func TestDiscarding(t *testing.T) {
 		version: "v1beta1", discard: []string{".note"}, count: newHeadCount(crd, rules),
 	}
 	expect.NoError(t, c.run(t.Context()))
-	want := map[string]map[string]string{"all": {"other": "text"}, "some": {preservedName: `{"format":2,"fields":{"/mode":"x"}}`}, "nothing": nil}
+	want := map[string]map[string]string{"all": {"other": "text"}, "some": {preservedName: `{"format":3,"rules":"","hidden":{"/mode":"x"}}`}, "nothing": nil}
 	expect.Equal(t, "annotations", want, annotations)
 	held := c.count.counted()
 	if c.discarded != 2 || !held.All || held.Seen != 3 || held.Objects != 1 || held.Versions[0].Fields[0].Path != ".mode" {

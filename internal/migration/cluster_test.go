@@ -45,7 +45,7 @@ func newStored(t *testing.T, server *testenv.Server, plural string, objects int)
 	return &resource{migrationtest.New(t, server, plural, objects, func(_ int, object *unstructured.Unstructured) {
 		object.Object["spec"] = map[string]any{"host": host}
 		object.SetAnnotations(map[string]string{
-			conversion.AnnotationName(plural+"."+migrationtest.Group, "v1alpha1"): `{"format":2,"fields":{"/spec/note":"` + preservedValue + `"}}`,
+			conversion.AnnotationName(plural+"."+migrationtest.Group, "v1alpha1"): `{"format":3,"rules":"","hidden":{"/spec/note":"` + preservedValue + `"}}`,
 		})
 	})}
 }

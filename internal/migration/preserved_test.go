@@ -23,8 +23,8 @@ import (
 const (
 	// holdsNote is a value of v1beta1 that has a place at v1 by placing, and
 	// holdsOwn one that has none.
-	holdsNote  = `{"format":2,"fields":{"/spec/note":"precious"}}`
-	holdsOwn   = `{"format":2,"fields":{"/spec/own":1}}`
+	holdsNote  = `{"format":3,"rules":"","hidden":{"/spec/note":"precious"}}`
+	holdsOwn   = `{"format":3,"rules":"","hidden":{"/spec/own":1}}`
 	annotation = "conversion-operator.io/v1beta1.crontabs.example.com"
 
 	testRuleset = `{"format":3,"crd":"crontabs.example.com","group":"example.com","kind":"CronTab","hub":"v1","versions":["v1","v1beta1"],` +

@@ -8,13 +8,14 @@ package webhook
 
 import (
 	"testing"
-
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestNoMemoryPerObject checks that the review of an API server is converted and counted without
-// allocations, which keeps latency even.
-func TestNoMemoryPerObject(t *testing.T) {
+// mostAllocations is the number of allocations for an object, of which most are for its annotation.
+const mostAllocations = 30
+
+// TestMemoryPerObject checks that the review of an API server is converted and counted in memory that is used again, which
+// keeps latency even.
+func TestMemoryPerObject(t *testing.T) {
 	handler := newSample(t)
 	for _, count := range []int{1, 50} {
 		body := sampleReview(count)
@@ -27,6 +28,8 @@ func TestNoMemoryPerObject(t *testing.T) {
 			}
 			x.kind.metrics.request(x)
 		})
-		expect.Equal(t, "allocations", 0, allocations)
+		if most := float64(mostAllocations * count); allocations > most {
+			t.Errorf("%d objects: %v allocations, at most %v are wanted", count, allocations, most)
+		}
 	}
 }

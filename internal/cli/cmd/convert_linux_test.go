@@ -29,7 +29,7 @@ func TestConvertPipe(t *testing.T) {
 	t.Parallel()
 	objects := pipe(t, "apiVersion: example.com/v1beta1\nkind: CronTab\nhostPort: h:1\n")
 	stdout, stderr, err := runWith("", "convert", "--policy", pipe(t, archiveSample(t)), "--to=v1", "-f", objects)
-	const want = "apiVersion: example.com/v1\nkind: CronTab\nmetadata: {}\nhost: h\nport: \"1\"\n"
+	const want = "apiVersion: example.com/v1\nkind: CronTab\nhost: h\nport: \"1\"\nmetadata: {}\n"
 	expect.NoError(t, err)
 	expect.Equal(t, "output", want, stdout+stderr)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
 )
@@ -203,8 +204,8 @@ func (c compiled) countFates(objects []any, found map[field]*Preserved) error {
 	return nil
 }
 
-func (c compiled) countFate(found map[field]*Preserved, e conversion.Entry, version string, fate preserved.Fate, at any) {
-	f := field{version, preserved.Path(e.Pointer)}
+func (c compiled) countFate(found map[field]*Preserved, e preserve.Entry, version string, fate preserved.Fate, at any) {
+	f := field{version, preserved.Path(e.Place())}
 	p := found[f]
 	if p == nil {
 		p = &Preserved{Version: version, Path: f.path}

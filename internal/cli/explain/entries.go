@@ -5,41 +5,56 @@ package explain
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // entry of an annotation with preserved data.
 type entry struct {
-	conversion.Entry
-	// path has [*] for each element; exactPath has its index or keys.
-	path      path
-	exactPath string
-	value     any
-	// absent means that the field was absent.
-	absent bool
+	preserve.Entry
+	// path has [*] for each element.
+	path  path
+	value any
 }
 
-// entries returns what an object preserves of a version, without values that are not JSON.
+// entries returns what an object preserves of a version.
 func (e *Explainer) entries(object any, version string) []entry {
-	var entries []entry
 	found, _ := conversion.Entries(preserved.Annotations(object), e.result.Ruleset.CRD, version)
+	var entries []entry
 	for _, one := range found {
-		entry := entry{
-			Entry: one, path: parse(preserved.Path(one.Pointer)), exactPath: preserved.ExactPath(one.Pointer), absent: one.Kind == conversion.EntryAbsence,
-		}
-		if !entry.absent {
-			var err error
-			if entry.value, err = preserved.Decode(one.Value); err != nil {
-				continue
-			}
-		}
-		entries = append(entries, entry)
+		entries = append(entries, newEntry(one))
 	}
 	return entries
+}
+
+func newEntry(of preserve.Entry) entry {
+	e := entry{Entry: of, path: parse(preserved.Path(of.Place()))}
+	switch {
+	case of.HasValue():
+		e.value, _ = preserved.Decode(of.Value.JSON()) // it was read from JSON
+	case of.Kind == preserve.Order:
+		var elements []any
+		for _, name := range of.Order {
+			elements = append(elements, shortName(name))
+		}
+		e.value = elements
+	}
+	return e
+}
+
+// shortName returns the name of an element without its key, if it has one.
+func shortName(name string) any {
+	if _, text, found := strings.Cut(name, "="); found {
+		if key, err := preserved.Decode([]byte(text)); err == nil {
+			return key
+		}
+	}
+	return name
 }
 
 // overflow returns the paths of values that an object has lost, because the annotation
@@ -47,7 +62,8 @@ func (e *Explainer) entries(object any, version string) []entry {
 func (e *Explainer) overflow(object any, version string) []string {
 	var paths []string
 	for _, pointer := range conversion.Dropped(preserved.Annotations(object), e.result.Ruleset.CRD, version) {
-		paths = append(paths, preserved.Path(pointer))
+		at, _ := preserve.ParsePointer(pointer)
+		paths = append(paths, preserved.Path(at))
 	}
 	return paths
 }
@@ -56,9 +72,13 @@ func (e *Explainer) overflow(object any, version string) []string {
 func (s *step) preservedValues() []Preserved {
 	values := []Preserved{}
 	before := s.entries(s.before, s.from)
-	for _, e := range s.entries(s.after, s.from) {
+	for _, kept := range s.kept {
+		if kept.Version != s.from {
+			continue
+		}
+		e := newEntry(kept.Entry)
 		one := e.describe(s.from)
-		if slices.ContainsFunc(before, func(other entry) bool { return other.Pointer == e.Pointer && other.Kind == e.Kind }) {
+		if slices.ContainsFunc(before, func(other entry) bool { return other.Is(&e.Entry) }) {
 			one.Why = s.obstacle(e, s.from, s.before)
 		} else {
 			one.Why, one.Rule = s.why(e)
@@ -85,8 +105,8 @@ func (s *step) obstacle(e entry, version string, object any) string {
 }
 
 func (e entry) describe(version string) Preserved {
-	one := Preserved{Version: version, Path: e.exactPath}
-	if !e.absent {
+	one := Preserved{Version: version, Path: preserved.ExactPath(e.Entry)}
+	if e.Kind != preserve.Absent {
 		one.Value = preserved.Encode(e.value)
 	}
 	return one
@@ -98,15 +118,18 @@ func (s *step) why(e entry) (text, rule string) {
 	if leaf == nil {
 		leaf = s.leavesBefore.ruledAs(e.path)
 	}
+	if leaf == nil && e.Kind == preserve.Absent {
+		leaf = s.leavesBefore.ruledIn(e.path)
+	}
 	if leaf != nil {
 		rule = leaf.Rule
 	}
 	switch {
-	case e.Kind == conversion.EntryExcluded:
+	case e.Kind == preserve.Insert && rule == "":
 		return "a rule excludes the element, or what it would convert to", s.excluding(e.path)
-	case e.absent && s.rules[rule].kind == "cel":
+	case e.Kind == preserve.Absent && s.rules[rule].kind == "cel":
 		return "the field was absent: an expression would compute a value on the way back", rule
-	case e.absent:
+	case e.Kind == preserve.Absent:
 		return "the field was absent: " + s.from + " would get a default on the way back", rule
 	case rule != "":
 		return s.rules[rule].whyPreserved, rule

@@ -152,27 +152,28 @@ func (e *Explainer) Object(name string, text []byte, to string, all bool) (Objec
 		path = []string{from, to}
 	}
 	for i := range path[1:] {
-		text, err = e.converter.Convert(nil, text, path[i+1])
+		converted, err := e.converter.Explain(text, path[i+1])
 		if err != nil {
 			return Object{}, fmt.Errorf("%s: %w", name, err)
 		}
+		text = converted.Object
 		after, err := preserved.Decode(text)
 		if err != nil {
 			return Object{}, fmt.Errorf("%s: %w", name, err)
 		}
-		object.Steps = append(object.Steps, e.step(path[i], path[i+1], before, after, all))
+		object.Steps = append(object.Steps, e.step(path[i], path[i+1], before, after, converted.Kept, all))
 		before = after
 	}
 	return object, nil
 }
 
-func (e *Explainer) step(from, to string, before, after any, all bool) Step {
+func (e *Explainer) step(from, to string, before, after any, kept []conversion.Kept, all bool) Step {
 	spoke := from
 	if from == e.result.Ruleset.Hub {
 		spoke = to
 	}
 	s := step{
-		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after,
+		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after, kept: kept,
 		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
 		restorable: e.entries(before, to),
 	}

@@ -145,7 +145,7 @@ func TestOverflow(t *testing.T) {
 	s := step{
 		Explainer: e, from: "v1", to: "v2",
 		after: map[string]any{"metadata": map[string]any{"annotations": map[string]any{
-			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":2,"fields":{"/spec/size":"big"},"dropped":["/spec/note"]}`,
+			conversion.AnnotationName("jobs.example.com", "v1"): `{"format":3,"rules":"","hidden":{"/spec/size":"big"},"dropped":["/spec/note"]}`,
 		}}},
 	}
 	want := []Preserved{{Version: "v1", Path: ".spec.note", Why: "there was no room for it in the annotation, and overflow is Drop"}}

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
@@ -22,6 +24,8 @@ type step struct {
 	leavesBefore, leavesAfter leaves
 	// restorable are the entries for the version that the object is converted to.
 	restorable []entry
+	// kept are the entries after the conversion.
+	kept []conversion.Kept
 }
 
 // fields returns each field of the converted object with its origin.
@@ -115,7 +119,7 @@ func (s *step) source(p path) Source {
 // isRestored reports whether a value at a path is an entry, or a part of one.
 func (s *step) isRestored(p path, value []byte) bool {
 	return slices.ContainsFunc(s.restorable, func(e entry) bool {
-		if e.absent || !p.matches(e.path) {
+		if e.Kind == preserve.Absent || !p.matches(e.path) {
 			return false
 		}
 		inside, ok := preserved.Find(e.value, p[len(e.path):])

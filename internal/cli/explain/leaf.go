@@ -55,6 +55,15 @@ func (l leaves) ruledAs(p path) *leaf {
 	return &l[i]
 }
 
+// ruledIn returns a leaf field of a rule in an object, nil if there is none.
+func (l leaves) ruledIn(p path) *leaf {
+	i := slices.IndexFunc(l, func(leaf leaf) bool { return leaf.Rule != "" && leaf.path.matches(p) })
+	if i < 0 {
+		return nil
+	}
+	return &l[i]
+}
+
 // movedAs returns a leaf field in an object, list or map that a rule moves as a whole, nil if there is none.
 func (l leaves) movedAs(p path) *leaf {
 	i := slices.IndexFunc(l, func(leaf leaf) bool {

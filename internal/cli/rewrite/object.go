@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/explain"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
@@ -19,6 +20,8 @@ type converted struct {
 	before, after any
 	explanation   explain.Object
 	origins       *origins
+	// kept are the entries of preserved data after the conversion.
+	kept []conversion.Kept
 	// lost are the values that the version cannot express; notes are about values that a rule
 	// drops, or that the version writes in another way.
 	lost, notes []fieldProblem
@@ -43,7 +46,7 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	if c.explanation, err = r.explainer.Object(name, text, r.to, false); err != nil {
 		return nil, err
 	}
-	if c.after, err = r.decoded(text); err != nil {
+	if err = c.setAfter(r, text); err != nil {
 		return nil, err
 	}
 	c.origins = newOrigins(&c.explanation, c.before)
@@ -64,6 +67,17 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	}
 	c.after, err = r.likeDefaulted(c.after, wanted)
 	return c, err
+}
+
+// setAfter converts the object.
+func (c *converted) setAfter(r *Rewriter, text []byte) error {
+	explained, err := r.converter.Explain(text, r.to)
+	if err != nil {
+		return err
+	}
+	c.kept = explained.Kept
+	c.after, err = preserved.Decode(explained.Object)
+	return err
 }
 
 // decoded converts an object and decodes it.
@@ -114,18 +128,18 @@ func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 		}
 	}
 	known := r.resource.Entries(c.before, from)
-	for _, entry := range r.resource.Entries(c.after, from) {
-		isExcluded := entry.Kind == conversion.EntryExcluded
-		if entry.Kind != conversion.EntryValue && !isExcluded || slices.ContainsFunc(known, func(k conversion.Entry) bool { return k.Pointer == entry.Pointer && k.Kind == entry.Kind }) {
+	for _, kept := range c.kept {
+		entry := kept.Entry
+		if kept.Version != from || !entry.HasValue() || slices.ContainsFunc(known, func(k preserve.Entry) bool { return k.Is(&entry) }) {
 			continue
 		}
-		at := path(explain.Split(preserved.ExactPath(entry.Pointer)))
-		if isExcluded {
+		at := path(preserved.Segments(entry))
+		if entry.Kind == preserve.Insert {
 			l.lost = append(l.lost, fieldProblem{at, "version " + l.to + " cannot have the element, which a rule excludes"})
 			continue
 		}
 		if value, exists := preserved.Find(filled, at); exists {
-			l.compare(value, at, why[preserved.Path(entry.Pointer)])
+			l.compare(value, at, why[preserved.ExactPath(entry)])
 		}
 	}
 	c.lost, c.notes = l.lost, append(c.notes, l.notes...)

@@ -60,7 +60,7 @@ func (r *Rewriter) convertPart(name string, before any) (*converted, error) {
 	if c.explanation, err = r.explainer.Object(name, text, r.to, false); err != nil {
 		return nil, err
 	}
-	if c.after, err = r.decoded(text); err != nil {
+	if err = c.setAfter(r, text); err != nil {
 		return nil, err
 	}
 	if err := r.explainLost(c, c.explanation.From, before); err != nil {

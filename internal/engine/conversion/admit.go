@@ -5,16 +5,14 @@ package conversion
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
-)
 
-var (
-	nameDeletion   = newName("deletionTimestamp")
-	nameFinalizers = newName("finalizers")
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Admit returns an error if an object must not be stored: it is a truncated form, or it could only
@@ -30,51 +28,54 @@ func (c *Converter) Admit(text []byte, stop func(memory int64) bool) error {
 
 // stored returns the version of an object, nil if it may be stored whatever it has, and an error if it is a
 // truncated form.
-func (c *Converter) stored(text []byte, stop func(memory int64) bool) (*version, error) {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	s.start(stop)
-	root, from, err := c.parseWhole(s, text)
-	switch {
-	case CauseOf(err) == CauseUnknownVersion:
+func (c *Converter) stored(text []byte, stop func(memory int64) bool) (from *version, err error) {
+	r := newRun(c, stop)
+	defer r.Free()
+	err = r.limit(func() (err error) {
+		var root *tree.Node
+		if root, from, err = r.readVersion(text); err != nil {
+			return err
+		}
+		if metadata := root.Get("metadata"); metadata.Get("deletionTimestamp") != nil && !isHeld(metadata) {
+			from = nil // the deletion finishes: the last finalizer is gone
+			return nil
+		}
+		return r.refuseMarked(root, from)
+	})
+	if CauseOf(err) == CauseUnknownVersion {
 		return nil, nil
-	case err != nil:
-		return nil, err
 	}
-	if metadata := root.get(&nameMetadata); metadata != nil && metadata.get(&nameDeletion) != nil && !isHeld(metadata) {
-		return nil, nil // the deletion finishes: the last finalizer is gone
-	}
-	return from, cmp.Or(c.refuseMarked(s, root, from), s.meter.err)
+	return from, err
 }
 
 // AdmitDeletion returns an error if an object must not be deleted at a version: it is a truncated
 // form there, and the deletion would store it, with a deletion timestamp, until finalizers are
 // gone. waits is true if the deletion itself adds a finalizer.
 func (c *Converter) AdmitDeletion(text []byte, waits bool, stop func(memory int64) bool) error {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	s.start(stop)
-	root, from, err := c.parseWhole(s, text)
-	if err != nil {
-		return s.meter.err // otherwise, an unreadable object may be deleted
-	}
-	if metadata := root.get(&nameMetadata); !waits && !isHeld(metadata) {
-		return nil
-	}
-	return c.refuseTruncated(s, root, from)
+	r := newRun(c, stop)
+	defer r.Free()
+	return r.limit(func() error {
+		root, from, _ := r.readVersion(text) // an unreadable object may be deleted
+		if from == nil || !waits && !isHeld(root.Get("metadata")) {
+			return nil
+		}
+		return r.refuseTruncated(root, from)
+	})
 }
 
 // OmittedIn returns what was omitted from a truncated form, nil if nothing was or if that is
 // unknown. Any converter with the same key may have truncated the object.
 func (c *Converter) OmittedIn(text []byte) *Omitted {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	s.start(nil)
-	root, from, err := c.parseWhole(s, text)
-	if err != nil {
-		return nil
-	}
-	if truncated, is := errors.AsType[*TruncatedError](c.refuseTruncated(s, root, from)); is {
+	r := newRun(c, nil)
+	defer r.Free()
+	err := r.limit(func() error {
+		root, from, err := r.readVersion(text)
+		if err != nil {
+			return err
+		}
+		return r.refuseTruncated(root, from)
+	})
+	if truncated, is := errors.AsType[*TruncatedError](err); is {
 		return truncated.Omitted
 	}
 	return nil
@@ -91,26 +92,20 @@ func (c *Converter) OmittedBy(version string, annotations map[string]string) *Om
 	return c.OmittedIn(text)
 }
 
-// parseWhole parses a text that consists of one object of the kind.
-func (c *Converter) parseWhole(s *step, text []byte) (*node, *version, error) {
-	root, end, err := s.parseFirst(text, c.projection)
+// readVersion reads a text that consists of one object of the kind.
+func (r *conversionRun) readVersion(text []byte) (*tree.Node, *version, error) {
+	root, _, err := r.readWhole(text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, failf(CauseInvalidJSON, "%v", err)
 	}
-	if err := onlySpace(text, end); err != nil {
-		return nil, nil, err
-	}
-	from, err := c.versionOf(root)
+	from, err := r.of.versionOf(root)
 	return root, from, err
 }
 
 // isHeld reports whether an object has finalizers.
-func isHeld(metadata *node) bool {
-	if metadata == nil {
-		return false
-	}
-	finalizers := metadata.get(&nameFinalizers)
-	return finalizers != nil && !isNull(finalizers.text) && !bytes.Equal(bytes.Join(bytes.Fields(finalizers.text), nil), []byte("[]"))
+func isHeld(metadata *tree.Node) bool {
+	finalizers := metadata.Get("finalizers")
+	return finalizers != nil && !finalizers.Is(tree.Null) && (!finalizers.Is(tree.List) || finalizers.Len() > 0)
 }
 
 // convertible returns an error if the object has no complete form in one of the other versions.
@@ -120,12 +115,15 @@ func (c *Converter) convertible(text []byte, from *version, stop func(memory int
 		if to == from {
 			continue
 		}
-		out, outcome, err := c.convert(buffer[:0], text, to.name, stop, true)
+		r := newRun(c, stop)
+		out, err := r.convert(buffer[:0], text, to.name, r.readWhole)
+		omitted := r.outcome.Omitted
+		r.Free()
 		switch {
 		case err != nil:
 			return err
-		case outcome.Omitted != nil:
-			return &TooLargeError{outcome.Omitted}
+		case omitted != nil:
+			return &TooLargeError{omitted}
 		}
 		buffer = out
 	}
@@ -134,21 +132,28 @@ func (c *Converter) convertible(text []byte, from *version, stop func(memory int
 
 // refuseMarked refuses an object if an annotation of the resource marks it as a truncated form, no
 // matter who wrote it.
-func (c *Converter) refuseMarked(s *step, root *node, from *version) error {
-	annotations := root.find(annotationsPath)
-	if annotations == nil {
-		return nil
-	}
-	for m := annotations.first; m != nil; m = m.next {
-		if !m.isText() || !c.isOurs(m.decodedName()) {
+func (r *conversionRun) refuseMarked(root *tree.Node, from *version) error {
+	for _, m := range root.At(annotationsPath).Members() {
+		if !m.Value.Is(tree.String) || !r.of.isOurs(m.Name) {
 			continue
 		}
-		signed := len(from.token) > 0 && bytes.Contains(m.text, from.token)
-		if signed || s.formatted(s.decode(m.text)).get(&nameOmitted) != nil {
-			return c.truncatedError(s, m, from)
+		if from.token != "" && bytes.Contains(m.Value.JSON(), []byte(from.token)) || r.marker(m.Value) != nil {
+			return r.truncatedError(m, from)
 		}
 	}
 	return nil
+}
+
+// marker returns the marker in an annotation, nil if there is none.
+func (r *conversionRun) marker(annotation *tree.Node) *tree.Node {
+	if !strings.Contains(annotation.Text(), "omitted") {
+		return nil
+	}
+	data, err := r.Read([]byte(annotation.Text()))
+	if err != nil || string(jsonOf(data.Get("format"))) != strconv.Itoa(preserve.Format) {
+		return nil
+	}
+	return data.Get("omitted")
 }
 
 // isOurs reports whether the annotation belongs to the resource. It misses shortened names of
@@ -157,50 +162,36 @@ func (c *Converter) isOurs(annotation string) bool {
 	if !strings.HasPrefix(annotation, PreservedPrefix) {
 		return false
 	}
-	for _, v := range c.versions {
-		if v.annotation.text == annotation {
-			return true
-		}
-	}
-	return strings.HasSuffix(annotation, "."+c.ruleset.CRD)
+	return strings.HasSuffix(annotation, "."+c.ruleset.CRD) || slices.ContainsFunc(c.versions, func(v *version) bool { return v.annotation == annotation })
 }
 
 // truncatedError reads the marker of a truncated form.
-func (c *Converter) truncatedError(s *step, annotation *node, at *version) error {
-	refused := &TruncatedError{Annotation: annotation.decodedName()}
-	var owner *version
-	for _, v := range c.versions {
-		if v.annotation.text == refused.Annotation {
-			owner = v
-		}
-	}
-	marker := s.formatted(s.decode(annotation.text)).get(&nameOmitted)
-	if owner == nil || marker == nil || !marker.isObject() {
+func (r *conversionRun) truncatedError(annotation tree.Member, at *version) error {
+	refused := &TruncatedError{Annotation: annotation.Name}
+	i := slices.IndexFunc(r.of.versions, func(v *version) bool { return v.annotation == annotation.Name })
+	marker := r.marker(annotation.Value)
+	if i < 0 || !marker.Is(tree.Object) {
 		return refused
 	}
-	size, err := strconv.Atoi(string(valueOf(marker.get(&nameBytes))))
-	count, bad := strconv.Atoi(string(valueOf(marker.get(&nameCount))))
-	fields := marker.get(&nameFields)
+	size, err := strconv.Atoi(string(jsonOf(marker.Get("bytes"))))
+	count, bad := strconv.Atoi(string(jsonOf(marker.Get("count"))))
+	fields := marker.Get("fields")
 	if err != nil || bad != nil || fields == nil {
 		return refused
 	}
-	refused.Omitted = &Omitted{Version: owner.name, At: at.name, Count: count, Bytes: size}
-	places, err := s.parse(fields.text, openElements)
-	if err != nil || places.kind != array {
-		return refused
-	}
-	for m := places.first; m != nil && len(refused.Fields) < maxDropped; m = m.next {
-		if m.isText() {
-			refused.Fields = append(refused.Fields, owner.pathOf(s.decode(m.text)))
+	refused.Omitted = &Omitted{Version: r.of.versions[i].name, At: at.name, Count: count, Bytes: size}
+	for _, pointer := range fields.Elems() {
+		if place, ok := preserve.ParsePointer(pointer.Text()); ok && len(refused.Fields) < maxDropped {
+			refused.Fields = append(refused.Fields, r.of.versions[i].pathOf(place).String())
 		}
 	}
 	return refused
 }
 
-// valueOf returns the text of a value, nil for nil.
-func valueOf(n *node) []byte {
+// jsonOf returns a value as JSON, empty for a missing one.
+func jsonOf(n *tree.Node) []byte {
 	if n == nil {
 		return nil
 	}
-	return n.text
+	return n.JSON()
 }

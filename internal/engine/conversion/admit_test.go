@@ -65,7 +65,7 @@ func TestAdmitDeletion(t *testing.T) {
 		"truncated, and held":      {held, false, false},
 		"truncated, and waits":     {there, true, false},
 		"whole":                    {named("v1", "", `"b":"1"`), true, true},
-		"a forged marker":          {withAnnotation(ofV1, "v2", `{"format":2,"omitted":{}}`, ``), true, true},
+		"a forged marker":          {withAnnotation(ofV1, "v2", `{"format":3,"omitted":{}}`, ``), true, true},
 		"what no one can read":     {`{`, true, true},
 		"an object without a name": {`{"apiVersion":"example.com/v1","kind":"Widget"}`, false, true},
 	} {

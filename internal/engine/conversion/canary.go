@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Canary returns an object at a version whose conversion to the other version exercises every rule
@@ -17,31 +19,31 @@ import (
 // because one spoke may only preserve what another one converts. It leaves out preserved fields
 // for which it has no valid value: these would not be restored.
 func (c *Converter) Canary(version, to string) []byte {
-	filler := filler{hub: version == c.ruleset.Hub}
-	filler.start(nil)
-	spoke := version
-	if filler.hub {
-		spoke = to
-	}
-	root, metadata := filler.newObject(), filler.newObject()
-	root.set(&nameAPIVersion, filler.raw(c.version(version).apiVersion))
-	root.set(&nameKind, filler.quote([]byte(c.ruleset.Kind)))
-	metadata.set(&nameName, filler.quote([]byte("conversion-canary")))
+	v, hub := c.version(version), version == c.ruleset.Hub
+	f := &filler{conversionRun: newRun(c, nil), hub: hub}
+	defer f.Free()
+	f.complete = true
+	const name = "conversion-canary"
+	metadata := f.With(f.NewObject(), "name", f.NewText(name))
 	if c.ruleset.Namespaced {
-		metadata.set(&nameNamespace, filler.quote([]byte("conversion-canary")))
+		metadata = f.With(metadata, "namespace", f.NewText(name))
 	}
-	metadata.set(&nameUID, filler.quote([]byte("00000000-0000-0000-0000-000000000001")))
-	root.set(&nameMetadata, metadata)
-	if rules := c.ruleset.spoke(spoke); rules != nil {
-		filler.fillScope(&rules.Root, root, c.version(version).namedShape())
+	metadata = f.With(metadata, "uid", f.NewText("00000000-0000-0000-0000-000000000001"))
+	root := f.With(f.NewObject(), "apiVersion", f.NewText(c.ruleset.Group+"/"+version))
+	root = f.With(f.With(root, "kind", f.NewText(c.ruleset.Kind)), "metadata", metadata)
+	spoke := v
+	if hub {
+		spoke = c.version(to)
 	}
-	text := root.append(nil)
-	if names := c.version(version).ownNames; names != nil {
-		if renamed, err := filler.renamedText(text, names); err == nil {
-			text = renamed
+	if rules := c.ruleset.spoke(spoke.name); rules != nil {
+		converts := spoke.back
+		if hub {
+			converts = spoke.there
 		}
+		root = f.fillScope(&rules.Root, converts, root, v.hubShape)
 	}
-	return c.roundTrip(text, version, to)
+	f.NewRun()
+	return c.roundTrip(f.renamedTree(root, v.names).JSON(), version, to)
 }
 
 // roundTrip returns the object after a conversion to the other version and back, without preserved
@@ -55,215 +57,202 @@ func (c *Converter) roundTrip(object []byte, version, to string) []byte {
 	if err != nil {
 		return object
 	}
-	root, err := parse(back, c.projection)
+	r := newRun(c, nil)
+	defer r.Free()
+	root, _, err := r.readWhole(back)
 	if err != nil {
 		return object
 	}
-	metadata := root.get(&nameMetadata)
-	if annotations := metadata.get(&nameAnnotations); annotations != nil {
-		for _, v := range c.versions {
-			annotations.remove(&v.annotation)
-		}
-		if annotations.first == nil {
-			metadata.remove(&nameAnnotations)
-		}
+	for _, v := range c.versions {
+		root = r.WithAt(root, append(slices.Clip(annotationsPath), v.annotation), nil)
 	}
-	return root.append(nil)
+	if root.At(annotationsPath).Len() == 0 {
+		root = r.WithAt(root, annotationsPath, nil)
+	}
+	return root.Append(nil)
 }
 
 // filler fills objects with distinct values.
 type filler struct {
-	step
+	*conversionRun
 	hub   bool
 	count int
 }
 
-func (f *filler) next() *node {
+func (f *filler) next() *tree.Node {
 	f.count++
-	return f.quote(fmt.Appendf(nil, "canary-%d", f.count))
+	return f.NewText(fmt.Sprintf("canary-%d", f.count))
 }
 
 // valueFor returns a valid value for a field, nil if none is known.
-func (f *filler) valueFor(schema *shape.Schema) *node {
+func (f *filler) valueFor(schema *shape.Schema) *tree.Node {
 	value := f.next()
 	if schema == nil {
 		return value
 	}
-	sample := schema.Sample(value.text)
+	sample := schema.Sample(value.JSON())
 	if sample == nil {
 		return nil
 	}
-	return f.raw(sample)
+	return f.read(sample)
 }
 
-func (f *filler) fillScope(scope *Scope, n *node, schema *shape.Schema) {
-	leaves := scope.OnlySpoke
-	if f.hub {
-		leaves = scope.OnlyHub
+// fillScope returns an object with values for a scope. converts is the function to the version of the object.
+func (f *filler) fillScope(scope *Scope, converts *function, n *tree.Node, schema *shape.Schema) *tree.Node {
+	put := func(path Path, value *tree.Node) {
+		if value != nil {
+			n = f.WithAt(n, path, value)
+		}
 	}
+	_, leaves := ends(f.hub, scope.OnlySpoke, scope.OnlyHub)
 	for _, leaf := range leaves {
 		switch {
 		case leaf.Known != nil:
-			f.put(n, append(slices.Clip(leaf.Path), "canary").segments(), f.next())
+			put(append(slices.Clip(leaf.Path), "canary"), f.next())
 		case leaf.Text:
-			f.put(n, leaf.Path.segments(), f.next())
+			put(leaf.Path, f.next())
 		case !leaf.Shell:
-			if value := f.valueFor(shapeAt(schema, leaf.Path)); value != nil {
-				f.put(n, leaf.Path.segments(), value)
-			}
+			put(leaf.Path, f.valueFor(shapeAt(schema, leaf.Path)))
 		}
 	}
 	for _, move := range scope.Moves {
-		path := move.Spoke
-		if f.hub {
-			path = move.Hub
-		}
+		_, path := ends(f.hub, move.Spoke, move.Hub)
 		// A third version may preserve the value, and only a valid one comes back.
-		f.put(n, path.segments(), cmp.Or(f.valueFor(shapeAt(schema, path)), f.next()))
+		put(path, cmp.Or(f.valueFor(shapeAt(schema, path)), f.next()))
 	}
-	for i := range scope.Exchanges {
-		f.fillExchange(&scope.Exchanges[i], n)
+	for _, x := range converts.exchanges {
+		values := f.values(x)
+		for i := range x.to {
+			put(x.to[i].Path, values[i])
+		}
 	}
-	dropped := scope.DropSpoke
-	if f.hub {
-		dropped = scope.DropHub
-	}
+	_, dropped := ends(f.hub, scope.DropSpoke, scope.DropHub)
 	for _, path := range dropped {
-		f.put(n, path.segments(), f.next())
+		put(path, f.next())
 	}
 	for _, d := range scope.Defaults {
-		if value := f.valueFor(shapeAt(schema, d.Path)); d.Hub == f.hub && value != nil {
-			f.put(n, d.Path.segments(), value)
+		if d.Hub == f.hub {
+			put(d.Path, f.valueFor(shapeAt(schema, d.Path)))
 		}
 	}
-	for i := range scope.Collections {
-		f.fillCollection(&scope.Collections[i], n, schema)
+	for _, c := range converts.collections {
+		n = f.fillCollection(c, n, schema)
 	}
+	return n
 }
 
-// fillExchange sets values that convert.
-func (f *filler) fillExchange(e *Exchange, n *node) {
-	fields, values := f.values(e)
-	for i, value := range values {
-		if value != nil {
-			f.put(n, fields[i].Path.segments(), value)
-		}
-	}
-}
-
-func (f *filler) values(e *Exchange) ([]Field, []*node) {
-	toHub := newExchange(e, true, nil)
+// values returns values of the target fields of an exchange that convert.
+func (f *filler) values(x *exchange) []*tree.Node {
+	var values []*tree.Node
 	switch {
-	case e.CEL != nil && f.hub:
-		return e.Hub, f.samples(e.CEL.Hub)
-	case e.CEL != nil:
-		return e.Spoke, f.samples(e.CEL.Spoke)
+	case x.CEL != nil:
+		_, fields := ends(f.hub, x.CEL.Spoke, x.CEL.Hub)
+		return f.samples(fields)
 	case f.hub:
-		return e.Hub, toHub.forward(&f.step, f.spokeValues(&toHub))
+		values = f.images(x, f.spokeValues(x))
+	default:
+		values = f.spokeValues(x)
 	}
-	return e.Spoke, f.spokeValues(&toHub)
+	return append(values, make([]*tree.Node, max(0, len(x.to)-len(values)))...)
 }
 
 // samples returns values that expressions can read.
-func (f *filler) samples(fields []CELField) []*node {
-	values := make([]*node, len(fields))
+func (f *filler) samples(fields []CELField) []*tree.Node {
+	values := make([]*tree.Node, len(fields))
 	for i := range fields {
-		if read, err := expression.ReadSchema(fields[i].Schema); err == nil {
-			values[i] = f.raw(read.Sample())
+		if schema, err := expression.ReadSchema(fields[i].Schema); err == nil {
+			values[i] = f.read(schema.Sample())
 		}
 	}
 	return values
 }
 
-func (f *filler) spokeValues(e *exchange) []*node {
+// spokeValues returns values of the fields of the spoke.
+func (f *filler) spokeValues(x *exchange) []*tree.Node {
 	value := f.next()
-	switch {
+	switch e := x.Exchange; {
 	case e.Format != nil:
-		parts := make([]*node, len(e.Hub))
+		holes := make([]*tree.Node, len(e.Hub))
 		for i, integer := range e.Format.Integer {
-			parts[i], _ = holeValue(&f.step, fmt.Append(nil, f.count+i), integer, true)
+			if holes[i] = f.NewText(strconv.Itoa(f.count + i)); integer {
+				holes[i] = f.NewScalar(strconv.AppendInt(nil, int64(f.count+i), 10))
+			}
 		}
-		f.count += len(parts)
-		return e.backward(&f.step, parts)
+		f.count += len(holes)
+		value = f.filled(e.Format, holes)
 	case e.Wrap != nil && e.Wrap.Field != "":
-		if value = f.listOf([]*node{value}); !e.Wrap.Hub {
-			value = e.wrap.objects(&f.step, value)
+		if value = f.NewList([]*tree.Node{value}); !e.Wrap.Hub {
+			value = f.wrapped(e.Wrap, value, true)
 		}
 	case e.Wrap != nil && !e.Wrap.Hub:
-		value = f.listOf([]*node{value})
+		value = f.NewList([]*tree.Node{value})
 	case e.Cast != nil:
 		if value = f.castValue(e.Cast, value); !e.Cast.Hub {
-			return e.convert(&f.step, []*node{value}, e.Cast.Hub, e.from)
+			value = f.castText(x, value)
 		}
 	case e.Common != nil && e.Common.Type == "integer":
-		value = f.raw([]byte("80"))
+		value = f.NewScalar([]byte("80"))
 	case e.Table != nil:
-		value = f.quote([]byte(e.Table[0][0]))
+		value = f.NewText(e.Table[0][0])
 	case e.Literals != nil:
-		value = f.raw([]byte(e.Literals[0][0]))
-	case e.index != nil:
-		value = f.singleObject(e.index)
+		value = f.read([]byte(e.Literals[0][0]))
+	case e.Index != nil:
+		value = f.singleObject(e.Index)
 	}
-	return []*node{value}
+	return []*tree.Node{value}
+}
+
+// castText returns the text of a value.
+func (f *filler) castText(x *exchange, value *tree.Node) *tree.Node {
+	if x.Cast.Document == "" {
+		return f.cast(x.Cast, value, true)
+	}
+	writes := *x
+	writes.toHub = x.Cast.Hub
+	return f.document(&writes, value)
 }
 
 // castValue returns a value that a cast can write as a string.
-func (f *filler) castValue(c *Cast, text *node) *node {
+func (f *filler) castValue(c *Cast, text *tree.Node) *tree.Node {
 	switch {
 	case c.Boolean:
-		return f.raw([]byte("true"))
+		return f.NewScalar([]byte("true"))
 	case c.Separator != "":
-		return f.listOf([]*node{text})
+		return f.NewList([]*tree.Node{text})
 	case c.List:
-		return f.newList()
+		return f.NewList(nil)
 	case c.Document != "":
-		return f.newObject()
+		return f.NewObject()
 	}
-	return f.raw([]byte("80"))
+	return f.NewScalar([]byte("80"))
 }
 
 // singleObject returns a list or map of one object.
-func (f *filler) singleObject(x *indexing) *node {
-	element, container, name := f.newObject(), f.newObject(), newName("1")
+func (f *filler) singleObject(x *Index) *tree.Node {
+	element := f.NewObject()
 	if x.Value != "" {
 		element = f.next()
 	}
-	container.set(&name, element)
+	held := f.With(f.NewObject(), "1", element)
 	if x.Hub {
-		return container
+		return held
 	}
-	return x.list(&f.step, container)
+	return f.listOf(x, held)
 }
 
-func (f *filler) fillCollection(collection *Collection, n *node, schema *shape.Schema) {
-	element := f.newObject()
-	if collection.nested() {
-		element = f.node()
+// fillCollection fills a list or map with one element, or an object with a place.
+func (f *filler) fillCollection(c *each, n *tree.Node, schema *shape.Schema) *tree.Node {
+	at := c.At(f.hub)
+	if c.Object {
+		return f.WithAt(n, at, f.fillScope(&c.Scope, c.inner, f.NewObject(), shapeAt(schema, at)))
 	}
-	for _, key := range Path(collection.Keys).segments() {
-		element.set(&key, f.next())
+	element := f.NewObject()
+	for _, key := range c.Keys {
+		element = f.With(element, key, f.next())
 	}
-	if collection.Object {
-		f.fillScope(&collection.Scope, element, shapeAt(schema, collection.At(f.hub)))
-		f.put(n, collection.At(f.hub).segments(), element)
-		return
+	element = f.fillScope(&c.Scope, c.inner, element, elementShape(schema, at))
+	if c.Map {
+		return f.WithAt(n, at, f.With(f.NewObject(), "canary", element))
 	}
-	f.fillScope(&collection.Scope, element, elementShape(schema, collection.At(f.hub)))
-	var container *node
-	if collection.Map {
-		container = f.newObject()
-		f.put(container, Path{"canary"}.segments(), element)
-	} else {
-		container = f.listOf([]*node{element})
-	}
-	if len(collection.Path) == 0 {
-		*n = *container
-		return
-	}
-	f.put(n, collection.At(f.hub).segments(), container)
-}
-
-// nested reports whether the elements are lists or maps themselves.
-func (c *Collection) nested() bool {
-	return slices.ContainsFunc(c.Scope.Collections, func(inner Collection) bool { return len(inner.Path) == 0 })
+	return f.WithAt(n, at, f.NewList([]*tree.Node{element}))
 }

@@ -32,29 +32,6 @@ var units = func() map[string]resource.Quantity {
 	return all
 }()
 
-// convert parses a string, or formats the value of the other side. It returns nil if that is not
-// possible.
-func (c *Cast) convert(s *step, value *node, toHub bool) *node {
-	var text []byte
-	var ok bool
-	switch writes := toHub == c.Hub; {
-	case writes && c.Separator != "":
-		return c.join(s, value)
-	case writes && value.kind == scalar:
-		if text, ok = c.write(value.text); ok {
-			return s.quote(text)
-		}
-	case writes || !value.isText():
-	case c.Separator != "":
-		return c.split(s, s.decode(value.text))
-	default:
-		if text, ok = c.read(s.decode(value.text)); ok {
-			return s.raw(text)
-		}
-	}
-	return nil
-}
-
 // write formats a JSON number or boolean.
 func (c *Cast) write(value []byte) (text []byte, ok bool) {
 	switch {
@@ -92,38 +69,6 @@ func (c *Cast) read(text []byte) (value []byte, ok bool) {
 		return parseDuration(text, c.durationUnit())
 	}
 	return text, isInteger(text)
-}
-
-// join returns the strings of a list with separators between them.
-func (c *Cast) join(s *step, value *node) *node {
-	list, err := s.parse(s.bytes(value), openElements)
-	if err != nil || list.kind != array {
-		return nil
-	}
-	var joined []byte
-	for element := list.first; element != nil; element = element.next {
-		if !element.isText() {
-			return nil
-		}
-		if element != list.first {
-			joined = append(joined, c.Separator...)
-		}
-		joined = append(joined, s.decode(element.text)...)
-	}
-	return s.quote(joined)
-}
-
-// split returns the list of the strings between separators. The empty text is the empty list.
-func (c *Cast) split(s *step, text []byte) *node {
-	list := s.newList()
-	for len(text) > 0 {
-		part, rest, found := bytes.Cut(text, []byte(c.Separator))
-		list.add(s.quote(part))
-		if text = rest; found && len(rest) == 0 {
-			list.add(s.quote(nil)) // the separator was the end
-		}
-	}
-	return list
 }
 
 func isBoolean(text []byte) bool { return string(text) == "true" || string(text) == "false" }

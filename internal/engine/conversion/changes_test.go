@@ -4,12 +4,12 @@
 package conversion_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestChanges converts an object to v2 by one set of rules, and back by another: data that was
@@ -96,13 +96,25 @@ func TestChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := converterOf(t, between(t, test.before[0], test.before[1], test.before[2])), converterOf(t, between(t, test.after[0], test.after[1], test.after[2]))
 			there := convert(t, before, named("v1", "", test.object), "v2")
-			expect.Equal(t, "there", test.at, there)
+			wantAnyPreserved(t, "there", test.at, there)
 			back := convert(t, after, there, "v1")
-			expect.Equal(t, "back", test.back, back)
-			wantBytes(t, after, back, "v2", test.now)
+			wantAnyPreserved(t, "back", test.back, back)
+			wantAnyPreserved(t, "now", test.now, convert(t, after, back, "v2"))
 		})
 	}
 }
+
+// wantAnyPreserved compares objects without preserved data: by other rules, it may also say what was absent.
+func wantAnyPreserved(t *testing.T, what, want, got string) {
+	t.Helper()
+	left, _ := splitPreserved(t, want)
+	if right, _ := splitPreserved(t, got); left != right {
+		t.Errorf("%s: got %s, want %s", what, got, want)
+	}
+}
+
+// ofFormerRules returns an object whose preserved data was written by other rules.
+func ofFormerRules(object string) string { return strings.ReplaceAll(object, currentRules, "former") }
 
 // TestPartsOfARule has values of fields that a rule computes together, which were preserved before
 // that rule existed. Each comes back by itself.
@@ -113,11 +125,11 @@ func TestPartsOfARule(t *testing.T) {
 		"o: {type: object, properties: {a: {type: string}, b: {type: string}}}, c: {type: string}", rule))
 	for name, test := range map[string]struct{ preserved, live, want string }{
 		"both":                           {`v2 {"/c":"1","/o/b":"2"}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
-		"the object around one is gone":  {`v2 {"/c":"1","/o/b":"2"}`, ``, `"c":"1"`},
+		"the object around one is gone":  {`v2 {"/c":"1","/o/b":"2"}`, ``, `"c":"1","o":{"b":"2"}`},
 		"one is preserved in its object": {`v2 {"/c":"1","/o":{"b":"2"}}`, `"o":{"a":"3"}`, `"o":{"a":"3","b":"2"},"c":"1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantBytes(t, c, named("v1", test.preserved, test.live), "v2", named("v2", "", test.want))
+			wantAnyPreserved(t, "back", named("v2", "", test.want), convert(t, c, ofFormerRules(named("v1", test.preserved, test.live)), "v2"))
 		})
 	}
 }
@@ -133,7 +145,7 @@ func TestRefusedStatus(t *testing.T) {
 		"Refuse": named("v1", `v1 {"/status/phase":"Ready"}`, `"status":{}`),
 	} {
 		rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, preservedStatus: "+setting+", spokes: [{version: v1}]}")
-		expect.Equal(t, setting, want, convert(t, converterOf(t, compile.Compile(crd, rules)), object, "v1"))
+		wantAnyPreserved(t, setting, want, convert(t, converterOf(t, compile.Compile(crd, rules)), ofFormerRules(object), "v1"))
 	}
 }
 
@@ -174,9 +186,7 @@ func TestRolledBack(t *testing.T) {
 				at = convert(t, by, at, test.from)
 				t.Log(at)
 			}
-			if !sameJSON(t, object, at) {
-				t.Errorf("got %s, want %s", at, object)
-			}
+			wantAnyPreserved(t, "in the end", object, at)
 			at = convert(t, before, object, there)
 			for _, by := range []*conversion.Converter{after, after, before} {
 				at = convert(t, by, at, test.from)
@@ -184,7 +194,7 @@ func TestRolledBack(t *testing.T) {
 				at = convert(t, by, at, there)
 				t.Log(at)
 			}
-			wantConverted(t, before, at, test.from, object) // by the current rules first
+			wantAnyPreserved(t, "by the current rules first", object, convert(t, before, at, test.from))
 		})
 	}
 }

@@ -4,180 +4,97 @@
 package conversion
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// Converter converts objects by a ruleset. It is immutable and safe for concurrent use.
+// Converter converts objects by a ruleset: its rules are functions (function.go), and what they lose is preserved
+// (package preserve). It is immutable and safe for concurrent use.
 type Converter struct {
-	ruleset *Ruleset
-	// projection covers every path that the ruleset uses, in any version.
-	projection *projection
-	// kind is the JSON string of the kind.
-	kind     []byte
+	ruleset  *Ruleset
 	versions []*version
-	// schemas identifies the schemas of all versions.
-	schemas string
-	// lossless converts by the law of package preserve, nil if that is not asked for.
-	lossless *lossless
+	// hint covers every path that the ruleset uses, in any version.
+	hint *tree.Hint
+	// fingerprint identifies rules and schemas in preserved data.
+	fingerprint string
 }
 
 // version is one version of the ruleset.
 type version struct {
 	name string
-	// apiVersion is the JSON string of the apiVersion.
-	apiVersion []byte
-	// annotation holds the preserved values while the object is in another version.
-	annotation name
+	// annotation is the name of the annotation with preserved data while the object is in another version.
+	annotation string
 	// token signs truncated forms at this version. It is empty if nothing is truncated.
-	token []byte
-	// shape is the schema of the version, nil if unknown.
-	shape *shape.Schema
-	// toHub and fromHub are nil for the hub.
-	toHub, fromHub *direction
-	// hubNames are the names of the hub, and ownNames the reverse, nil if the version has the same.
-	// hubShape is the shape with the names of the hub.
-	hubNames, ownNames *naming
-	hubShape           *shape.Schema
+	token string
+	// shape is the schema of the version, nil if unknown. hubShape is the same with the names of the hub.
+	shape, hubShape *shape.Schema
+	// there and back are the functions to the hub and from it, nil for the hub.
+	there, back *function
+	// names are those of the version for those of the hub, and hubNames the reverse; nil if it has the same.
+	names, hubNames *shape.Names
+	// shared are the fields that other spokes have, too, and the hub lacks.
+	shared []sharedField
 }
 
 // NewConverter prepares a ruleset. It fails if a rule or a schema of it is not usable.
 func NewConverter(ruleset *Ruleset) (*Converter, error) {
 	withoutSchemas := *ruleset // a converter pod has many, and needs only what is read from them
 	withoutSchemas.Schemas = nil
-	c := &Converter{ruleset: &withoutSchemas, projection: &projection{}, kind: appendQuoted(nil, ruleset.Kind)}
-	c.projection.addPath(Path{"metadata", "annotations"})
+	c := &Converter{ruleset: &withoutSchemas, hint: hintOf(ruleset), fingerprint: ruleset.fingerprint()}
 	var schemas shape.Reader
-	all := sha256.New()
 	for _, name := range ruleset.Versions {
-		_, _ = all.Write(ruleset.Schemas[name])
-		v, err := newVersion(ruleset, name, &schemas)
-		if err != nil {
-			return nil, err
+		v := &version{name: name, annotation: AnnotationName(ruleset.CRD, name), token: ruleset.Truncating.token(ruleset.CRD, name)}
+		if text, known := ruleset.Schemas[name]; known {
+			var err error
+			if v.shape, err = schemas.Read(text); err != nil {
+				return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
+			}
 		}
+		v.hubShape = v.shape
 		c.versions = append(c.versions, v)
 	}
-	c.schemas = string(all.Sum(nil))
 	for _, v := range c.versions {
-		name, spoke := v.name, ruleset.spoke(v.name)
-		switch {
-		case spoke != nil:
-			c.projection.addScope(&spoke.Root)
-			toHub, toSpoke := NamesOf(spoke.Renamed)
-			v.hubNames, v.ownNames = newNaming(toHub), newNaming(toSpoke)
-			if v.hubShape = v.shape; toHub != nil && v.shape != nil {
-				var err error
-				if v.hubShape, err = schemas.ReadAs(ruleset.Schemas[name], toHub); err != nil {
-					return nil, fmt.Errorf("the ruleset of %s has names of the version %s that cannot be followed: %w", ruleset.CRD, name, err)
-				}
+		spoke := ruleset.spoke(v.name)
+		if spoke == nil {
+			if v.name != ruleset.Hub && len(ruleset.Versions) > 1 {
+				return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, v.name)
 			}
-			v.toHub, v.fromHub = spoke.Root.directions(v.hubShape, c.version(ruleset.Hub).shape, toSpoke)
-			if err := v.toHub.compileCEL(nil, nil); err != nil {
-				return nil, fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", ruleset.CRD, name, err)
-			}
-		case name != ruleset.Hub && len(ruleset.Versions) > 1:
-			return nil, fmt.Errorf("the ruleset of %s covers the version %s and has no rules for it", ruleset.CRD, name)
+			continue
+		}
+		if err := c.prepare(v, spoke, &schemas, ruleset.Schemas[v.name]); err != nil {
+			return nil, err
 		}
 	}
-	c.projection.merge()
+	for _, v := range c.versions {
+		if spoke := ruleset.spoke(v.name); spoke != nil {
+			v.shared = c.sharedFields(&spoke.Root, nil)
+		}
+	}
 	return c, nil
 }
 
-func newVersion(ruleset *Ruleset, name string, schemas *shape.Reader) (*version, error) {
-	v := &version{
-		name: name, apiVersion: appendQuoted(nil, ruleset.Group+"/"+name),
-		annotation: newName(AnnotationName(ruleset.CRD, name)),
-		token:      ruleset.Truncating.token(ruleset.CRD, name),
+// prepare prepares the rules of a spoke.
+func (c *Converter) prepare(v *version, spoke *Spoke, schemas *shape.Reader, schema []byte) (err error) {
+	toHub, toSpoke := NamesOf(spoke.Renamed)
+	if v.names, v.hubNames = toSpoke, toHub; toHub != nil && v.shape != nil {
+		if v.hubShape, err = schemas.ReadAs(schema, toHub); err != nil {
+			return fmt.Errorf("the ruleset of %s has names of the version %s that cannot be followed: %w", c.ruleset.CRD, v.name, err)
+		}
 	}
-	text, known := ruleset.Schemas[name]
-	if !known {
-		return v, nil
+	own, hub := side{names: toHub, shape: v.hubShape}, side{names: toSpoke, shape: c.version(c.ruleset.Hub).shape}
+	if v.there, v.back, err = spoke.Root.functions(own, hub); err != nil {
+		return fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", c.ruleset.CRD, v.name, err)
 	}
-	var err error
-	if v.shape, err = schemas.Read(text); err != nil {
-		return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
-	}
-	return v, nil
+	return nil
 }
-
-// namedShape returns the schema of the version with the names of the hub.
-func (v *version) namedShape() *shape.Schema {
-	if v.hubShape != nil {
-		return v.hubShape
-	}
-	return v.shape
-}
-
-// Convert appends the object, converted to the version, to dst. The object's own apiVersion is the
-// source version. Errors are for users of kubectl; they name neither the object nor the version,
-// which the webhook adds.
-func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
-	if c.lossless != nil {
-		out, _, err := c.lossless.convert(dst, object, toVersion, nil)
-		return out, err
-	}
-	out, outcome, err := c.convert(dst, object, toVersion, nil, false)
-	if err != nil {
-		return dst, err
-	}
-	if err := onlySpace(object, outcome.Read); err != nil {
-		return dst, err
-	}
-	return out, nil
-}
-
-// Answer is Convert for the JSON value at the beginning of text, without the metadata that the API
-// server ignores in an answer: everything but name, namespace, uid, labels and annotations
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta). It calls stop from
-// time to time and returns ErrStopped once that returns true. A nil stop never stops the
-// conversion.
-func (c *Converter) Answer(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, Outcome, error) {
-	return c.convert(dst, text, toVersion, stop, true)
-}
-
-func (c *Converter) convert(dst, text []byte, toVersion string, stop func(memory int64) bool, trimMetadata bool) ([]byte, Outcome, error) {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	s.start(stop)
-	s.refusesStatus = c.ruleset.RefusesStatus
-	s.dropsOverflow, s.truncates, s.outcome = c.ruleset.DropOverflow, c.ruleset.truncates(toVersion), Outcome{}
-	root, end, err := s.parseFirst(text, c.projection)
-	if err != nil {
-		return dst, Outcome{}, err
-	}
-	s.outcome.Read = end
-	from, err := c.versionOf(root)
-	if err != nil {
-		return dst, s.outcome, err
-	}
-	s.outcome.From = from.name
-	to := c.version(toVersion)
-	switch {
-	case to == nil:
-		return dst, s.outcome, c.unknownVersion(toVersion)
-	case from == to:
-		return append(dst, root.text...), s.outcome, nil
-	}
-	if err := c.refuseTruncated(s, root, from); err != nil {
-		return dst, s.outcome, err
-	}
-	if root, err = c.convertVersions(s, root, from, to); err != nil {
-		return dst, s.outcome, err
-	}
-	c.truncate(s, root, from, to)
-	if trimMetadata {
-		root.get(&nameMetadata).keepOnly(answerMetadata.lookup)
-	}
-	return root.append(dst), s.outcome, nil
-}
-
-// answerMetadata are the metadata fields that the API server reads from an answer.
-var answerMetadata = setOf([]string{"annotations", "labels", "name", "namespace", "uid"})
 
 // version returns the version with this name, nil if there is none.
 func (c *Converter) version(name string) *version {
@@ -189,79 +106,171 @@ func (c *Converter) version(name string) *version {
 	return nil
 }
 
-// convertVersions converts from spoke to hub, from hub to spoke, or from spoke to spoke through
-// the hub. In the last case, the hub form only exists for the rules, so values that the hub's
-// schema does not allow are restored in it. If the result does not fit the target's schema, the
-// conversion runs again without these values.
-func (c *Converter) convertVersions(s *step, root *node, from, to *version) (*node, error) {
-	hub := c.version(c.ruleset.Hub)
-	s.lenient, s.misfitRestored = false, false
-	switch {
-	case from.toHub == nil:
-		return c.convertStep(s, root, from, to, to.fromHub)
-	case to.fromHub == nil:
-		return c.convertStep(s, root, from, hub, from.toHub)
-	}
-	text := root.text
-	s.lenient = true
-	result, err := c.convertThroughHub(s, root, from, hub, to)
-	if s.lenient = false; !s.misfitRestored || err == nil && s.fitsSchema(result, to.shape) {
-		return result, err
-	}
-	s.outcome.PreservedBytes, s.outcome.DroppedValues = 0, 0
-	if root, err = s.parse(text, c.projection); err != nil {
-		return root, err
-	}
-	return c.convertThroughHub(s, root, from, hub, to)
+// Convert appends the object, converted to the version, to dst. The object's own apiVersion is the
+// source version. Errors are for users of kubectl; they name neither the object nor the version,
+// which the webhook adds.
+func (c *Converter) Convert(dst, object []byte, toVersion string) ([]byte, error) {
+	r := newRun(c, nil)
+	defer r.Free()
+	return r.convert(dst, object, toVersion, r.readWhole)
 }
 
-func (c *Converter) convertThroughHub(s *step, root *node, from, hub, to *version) (*node, error) {
-	root, err := c.convertStep(s, root, from, hub, from.toHub)
+// Answer is Convert for the JSON value at the beginning of text, without the metadata that the API
+// server ignores in an answer: everything but name, namespace, uid, labels and annotations
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion, restoreObjectMeta). It calls stop from
+// time to time and returns ErrStopped once that returns true. A nil stop never stops the
+// conversion.
+func (c *Converter) Answer(dst, text []byte, toVersion string, stop func(memory int64) bool) ([]byte, Outcome, error) {
+	r := newRun(c, stop)
+	defer r.Free()
+	r.trimMetadata = true
+	dst, err := r.convert(dst, text, toVersion, r.readFirst)
+	return dst, r.outcome, err
+}
+
+// Kept is an entry of preserved data in a conversion.
+type Kept struct {
+	preserve.Entry
+	// Version is that of the entry.
+	Version string
+}
+
+// Explanation is a conversion with what became of preserved data.
+type Explanation struct {
+	Object []byte
+	// Kept are the entries of the result, sorted by version and address. Those that are new know the indexes of elements in the object (preserve.Entry,
+	// Place).
+	Kept []Kept
+	// Judged are the entries that the object had of the target version, with their fates.
+	Judged []preserve.Entry
+}
+
+// Explain is Convert that also tells what became of preserved data.
+func (c *Converter) Explain(object []byte, toVersion string) (*Explanation, error) {
+	r := newRun(c, nil) // it is not freed: the entries are a part of it
+	out, err := r.convert(nil, object, toVersion, r.readWhole)
 	if err != nil {
-		return root, err
+		return nil, err
 	}
-	s.lenient = false
-	// Moved values must be parsed where the rules of the second step look for them.
-	if root, err = s.parse(s.bytes(root), c.projection); err != nil {
-		return root, err
+	explained := &Explanation{Object: out, Judged: r.judged}
+	for _, v := range c.versions {
+		for _, e := range r.data[v].Sorted() {
+			explained.Kept = append(explained.Kept, Kept{e, v.name})
+		}
 	}
-	stretched := s.misfitRestored
-	root, err = c.convertStep(s, root, hub, to, to.fromHub)
-	s.misfitRestored = stretched
-	return root, err
+	return explained, nil
 }
 
-// fitsSchema reports whether the schema allows the object.
-func (s *step) fitsSchema(root *node, schema *shape.Schema) bool {
-	for m := root.first; m != nil && schema != nil; m = m.next {
-		name := string(s.nameOf(m))
-		if IsEnvelope(name) {
-			continue
-		}
-		if field := schema.Field(name); field == nil || s.applicableSchema(field).Fits(s.bytes(m)) != nil {
-			return false
-		}
-	}
-	return true
+// conversionRun is the conversion of one object, with its memory.
+type conversionRun struct {
+	*tree.Arena
+	of   *Converter
+	stop func(memory int64) bool
+	// expressions is what those of the object have cost.
+	expressions expression.Budget
+	// complete is false for a fragment of an object, such as server-side apply sends.
+	complete bool
+	// objectName and objectNamespace are those of the object, as JSON; nil if it has none.
+	objectName, objectNamespace []byte
+	// keepEmptied is that of preserve.Function.
+	keepEmptied bool
+	// trimMetadata omits metadata that the API server ignores.
+	trimMetadata bool
+	// data is the preserved data of the object.
+	data preservedData
+	// judged are the entries of the target version that the object had.
+	judged  []preserve.Entry
+	outcome Outcome
 }
+
+func newRun(c *Converter, stop func(memory int64) bool) *conversionRun {
+	return &conversionRun{Arena: tree.NewArena(), of: c, stop: stop}
+}
+
+// limit calls a function, within the limits of one object.
+func (r *conversionRun) limit(do func() error) error {
+	return r.Limit(func(work, memory int64) error {
+		switch {
+		case work > workLimit:
+			return &BudgetError{Cost: work, Limit: workLimit}
+		case r.stop != nil && r.stop(memory):
+			return ErrStopped
+		}
+		return nil
+	}, do)
+}
+
+// readWhole reads an object that is all of a text, and readFirst one at its beginning.
+func (r *conversionRun) readWhole(text []byte) (root *tree.Node, end int, err error) {
+	root, err = r.ReadWith(text, r.of.hint)
+	return root, len(text), err
+}
+
+func (r *conversionRun) readFirst(text []byte) (root *tree.Node, end int, err error) {
+	return r.ReadFirst(text, r.of.hint)
+}
+
+func (r *conversionRun) convert(dst, text []byte, toVersion string, read func([]byte) (*tree.Node, int, error)) ([]byte, error) {
+	out := dst
+	err := r.limit(func() error {
+		root, end, err := read(text)
+		if err != nil {
+			return failf(CauseInvalidJSON, "%v", err)
+		}
+		r.outcome.Read = end
+		out, err = r.convertRead(dst, root, toVersion)
+		return err
+	})
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+func (r *conversionRun) convertRead(dst []byte, root *tree.Node, toVersion string) ([]byte, error) {
+	from, err := r.of.versionOf(root)
+	if err != nil {
+		return dst, err
+	}
+	r.outcome.From = from.name
+	to := r.of.version(toVersion)
+	switch {
+	case to == nil:
+		return dst, r.of.unknownVersion(toVersion)
+	case from == to:
+		return root.Append(dst), nil
+	}
+	if err := r.refuseTruncated(root, from); err != nil {
+		return dst, err
+	}
+	if root, err = r.convertTree(root, from, to); err != nil {
+		return dst, err
+	}
+	if r.trimMetadata {
+		metadata := r.Filter(root.Get("metadata"), func(name string, value *tree.Node) *tree.Node {
+			if !slices.Contains(answerMetadata, name) {
+				return nil
+			}
+			return value
+		})
+		root = r.With(root, "metadata", metadata)
+	}
+	return root.Append(dst), nil
+}
+
+// answerMetadata are the metadata fields that the API server reads from an answer.
+var answerMetadata = []string{"annotations", "labels", "name", "namespace", "uid"}
 
 // versionOf returns the version of an object. It fails if group, kind or version is not in the
 // ruleset.
-func (c *Converter) versionOf(root *node) (*version, error) {
-	if root.kind != object {
+func (c *Converter) versionOf(root *tree.Node) (*version, error) {
+	if !root.Is(tree.Object) {
 		return nil, failf(CauseWrongKind, "a %s object was expected", c.ruleset.Kind)
 	}
-	if metadata := root.get(&nameMetadata); metadata != nil && !metadata.isObject() && !metadata.isNull() {
+	if metadata := root.Get("metadata"); metadata != nil && !metadata.Is(tree.Object) && !metadata.Is(tree.Null) {
 		return nil, errors.New("its metadata is not an object")
 	}
-	if v := c.versionOfUnescaped(root.get(&nameAPIVersion), root.get(&nameKind)); v != nil {
-		return v, nil
-	}
-	return c.versionNamed(stringOf(root.get(&nameAPIVersion)), stringOf(root.get(&nameKind)))
-}
-
-// versionNamed returns the version of an object by its apiVersion and kind.
-func (c *Converter) versionNamed(apiVersion, kind string) (*version, error) {
+	apiVersion, kind := root.Get("apiVersion").Text(), root.Get("kind").Text()
 	group, name, _ := strings.Cut(apiVersion, "/")
 	if group != c.ruleset.Group || kind != c.ruleset.Kind {
 		return nil, failf(CauseWrongKind, "the object is %.200q of %.200q, and the ruleset is for %s of %s", kind, apiVersion, c.ruleset.Kind, c.ruleset.Group)
@@ -272,136 +281,61 @@ func (c *Converter) versionNamed(apiVersion, kind string) (*version, error) {
 	return nil, c.unknownVersion(name)
 }
 
-// versionOfUnescaped returns the version of an object whose apiVersion and kind have no escapes,
-// nil if they have.
-func (c *Converter) versionOfUnescaped(apiVersion, kind *node) *version {
-	if apiVersion == nil || kind == nil || !bytes.Equal(kind.text, c.kind) {
-		return nil
-	}
-	for _, v := range c.versions {
-		if bytes.Equal(apiVersion.text, v.apiVersion) {
-			return v
-		}
-	}
-	return nil
-}
-
-// stringOf returns the text of a string value, and "" for any other value.
-func stringOf(n *node) string {
-	if n == nil || !n.isText() {
-		return ""
-	}
-	return decodeString(n.text)
-}
-
 func (c *Converter) unknownVersion(version string) error {
 	return failf(CauseUnknownVersion, "version %.200q is not in the ruleset of %s, which has %s: a version that was just added is converted once its ruleset is rolled out",
 		version, c.ruleset.CRD, strings.Join(c.ruleset.Versions, ", "))
 }
 
-// convertStep converts between a spoke and the hub, mostly in place.
-func (c *Converter) convertStep(s *step, root *node, from, to *version, d *direction) (*node, error) {
-	s.clearEntries()
-	if s.hubPlaces = d.targetPlaces; from.toHub == nil {
-		s.hubPlaces = d.sourcePlaces
+// convertTree converts between two versions. Between two spokes, the hub form only exists for the rules, so values that
+// the hub's schema does not allow are restored in it. If the result does not fit the target's schema, the conversion runs
+// again without these values.
+func (r *conversionRun) convertTree(root *tree.Node, from, to *version) (*tree.Node, error) {
+	metadata := root.Get("metadata")
+	// The API server gives every object a name and a uid. A fragment has neither.
+	r.complete = metadata.Get("name").Text() != "" || metadata.Get("uid").Text() != ""
+	r.objectName, r.objectNamespace = nameText(metadata.Get("name")), nameText(metadata.Get("namespace"))
+	root = r.takeData(root)
+	between := r.of.version(r.of.ruleset.Hub)
+	source, hub, target := preserve.Of(from.shape, !r.complete), preserve.Of(between.shape, !r.complete), preserve.Of(to.shape, !r.complete)
+	if from == between || to == between {
+		return r.putData(r.convertBetween(root, from, to, source, target), from, to)
 	}
-	if from.hubNames != nil {
-		var err error
-		if root, err = s.renamed(root, from.hubNames, c.projection); err != nil {
-			return root, err
-		}
+	through := func(hub preserve.Schema) *tree.Node {
+		return r.convertBetween(r.convertBetween(root, from, between, source, hub), between, to, hub, target)
 	}
-	before := root.text
-	metadata := s.metadata(root)
-	s.complete = isComplete(metadata)
-	s.objectName, s.objectNamespace = textOf(metadata.get(&nameName)), textOf(metadata.get(&nameNamespace))
-	targetData := s.takePreserved(metadata, to, s.restore)
-	if err := c.adoptFromSiblings(s, metadata, d, &targetData); err != nil {
-		return root, err
+	lenient, misfit := hub.Lenient()
+	before := maps.Clone(r.data)
+	result := through(lenient)
+	if *misfit && !target.Allows(result) {
+		r.data = before
+		result = through(hub)
 	}
-	sourceData := s.takePreserved(metadata, from, nil)
-	sourceData.entries = s.stillPreserved(root, d, sourceData.entries)
-	s.restore, s.sourceEntries, s.foreignEntries = targetData.entries, sourceData.entries, c.otherEntries(s, metadata, from, to, d)
-	for _, own := range []entries{sourceData.entries, sourceData.excluded} {
-		if len(own) > 0 {
-			s.foreignEntries = append(s.foreignEntries, own)
-		}
-	}
-	s.restoring = len(s.restore) > 0
-	s.convertScope(d, root, nil)
-	if s.meter.err != nil {
-		return root, s.meter.err
-	}
-	root.set(&nameAPIVersion, s.raw(to.apiVersion))
-	root, targetData.entries = s.mergeUnresolved(root, to, d, before)
-	root, targetData.excluded = s.putBack(root, to, d, targetData)
-	if s.meter.err != nil {
-		return root, s.meter.err
-	}
-	metadata = s.metadata(root)
-	if err := s.writePreserved(metadata, to, targetData); err != nil {
-		return root, err
-	}
-	s.preserving = s.preserving.sorted()
-	if err := c.supersedeInSiblings(s, metadata, d); err != nil {
-		return root, err
-	}
-	if len(sourceData.entries) > 0 {
-		sourceData.adoptAnchors(s.preserving)
-		s.preserving = append(sourceData.entries, s.preserving...).sorted()
-	}
-	err := s.writePreserved(metadata, from, preserved{s.preserving, sourceData.excluded, sourceData.unreadable})
-	if err != nil || to.ownNames == nil {
-		return root, err
-	}
-	return s.renamed(root, to.ownNames, openAnnotations)
+	return r.putData(result, from, to)
 }
 
-// textOf returns the JSON of a string that is not empty, nil for any other value.
-func textOf(n *node) []byte {
-	if n == nil || !n.isText() || string(n.text) == `""` {
+func nameText(n *tree.Node) []byte {
+	if n.Text() == "" {
 		return nil
 	}
-	return n.text
+	return n.JSON()
 }
 
-// metadata returns the metadata of an object, and creates it if it is missing.
-func (s *step) metadata(root *node) *node {
-	metadata := root.get(&nameMetadata)
-	if metadata == nil || !metadata.isObject() {
-		metadata = s.newObject()
-		root.set(&nameMetadata, metadata)
+// convertBetween converts between a spoke and the hub, and changes the preserved data.
+func (r *conversionRun) convertBetween(root *tree.Node, from, to *version, source, target preserve.Schema) *tree.Node {
+	v := &preserve.Versions{Arena: r.Arena, Source: source, Target: target, Rules: r.of.fingerprint, FrozenStatus: r.of.ruleset.RefusesStatus}
+	if from.there != nil {
+		v.There, v.Back = bound{from.there, r}, bound{from.back, r}
+	} else {
+		v.There, v.Back = bound{to.back, r}, bound{to.there, r}
+		r.adopt(to)
 	}
-	return metadata
-}
-
-// otherEntries returns the preserved entries of versions that are neither source nor target of the
-// step. The step must not remove the objects that these entries need to be restored.
-func (c *Converter) otherEntries(s *step, metadata *node, from, to *version, d *direction) (all []entries) {
-	annotations := metadata.get(&nameAnnotations)
-	if annotations == nil || len(c.versions) < 3 || !d.removesEmptied {
-		return nil
+	ofTarget, ofSource := r.data[to], r.data[from]
+	r.judged = ofTarget.Entries
+	root, ofTarget.Entries, ofSource.Entries = v.Convert(root, ofTarget.Entries, ofSource.Entries)
+	r.data[to], r.data[from] = ofTarget, ofSource
+	if from.there != nil {
+		r.discardShared(from)
 	}
-	for _, v := range c.versions {
-		if v == from || v == to {
-			continue
-		}
-		other := s.peekPreserved(annotations, v)
-		if len(other.entries) > 0 {
-			all = append(all, other.sorted())
-		}
-	}
-	return all
-}
-
-// isComplete reports whether the object is complete: the API server gives every object a name and
-// a uid. Server-side apply also converts fragments of objects, which have neither.
-func isComplete(metadata *node) bool {
-	const quotes = 2
-	for _, name := range [...]*name{&nameName, &nameUID} {
-		if value := metadata.get(name); value != nil && value.isText() && len(value.text) > quotes {
-			return true
-		}
-	}
-	return false
+	r.NewRun()
+	return r.With(root, "apiVersion", r.NewText(r.of.ruleset.Group+"/"+to.name))
 }

@@ -10,29 +10,19 @@
 // one-sided fields of that object. A converter pod links this package and not the
 // compiler, so this package imports no schema library.
 //
+// A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two functions (function.go), to the
+// hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go).
+// Objects are immutable trees (package tree), of which only the parts are read that rules look into (hint.go).
+//
 // If rules give an object, list or map another name and change fields in it, objects of the spoke get
-// the names of the hub for the conversion (names.go). If rules also move it to another object, rules and pointers
-// name it by its place (place.go). Elements that the other version cannot have leave lists before the
-// conversion, and are put back after it (exclude.go).
+// the names of the hub for the conversion (names.go). If rules also move it to another object, rules name it by its
+// place (place.go). Elements that the other version cannot have are left out (exclude.go).
 //
-// A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two
-// directions, to the hub and from it (direction.go, prepare.go), with fast lookups of
-// names (name.go). It parses only the parts of an object that the ruleset uses (parse.go,
-// scan.go); everything else stays bytes. Then each scope moves values and preserves
-// what the other version cannot express (step.go, parents.go, exchange.go with
-// values.go, index.go, cel.go with missing.go, and default.go; elements.go for lists and maps).
-// All memory is reused for the next object (arena.go): the usual conversion allocates
-// nothing.
-//
-// One law makes a conversion lossless and preserved data fresh. Converting x writes
-// y = forward(x). If backward(y) differs from x, x is preserved in an annotation
-// (preserved.go, preserved_write.go). On the way back from y' with the preserved s
-// (preserved_read.go, merge.go): if forward(s) equals y', s is restored. Otherwise
-// a client has edited the other version, s is stale, and backward(y') wins.
-// Users can write annotations, so preserved data is only used where the ruleset allows it.
-//
-// The lossless conversion (lossless.go) takes its place: rules are functions (function.go, function_values.go) of trees
-// (package tree), and package preserve keeps what they lose. Tests convert by both.
+// The functions know nothing of preserved data. What they lose is preserved in annotations (preserved.go), and restored when
+// the object comes back, by package preserve: that writes an entry for each difference between an object and what comes back
+// of it, and restores the entries that contradict nothing at the other version. Spokes may share fields that the hub lacks
+// (siblings.go).
+// Users can write annotations, so preserved data is only used where the schema allows it.
 //
 // # A new kind of rule
 //
@@ -48,10 +38,8 @@
 //  3. Which values it cannot express: notRoundTrippable in compile/roundtrip.go. A kind that is not
 //     there counts as one that may preserve values of each field; users read that in verdicts.
 //     mayLeaveOut there, which values may be missing on the other side, follows from it.
-//  4. The conversion of a value in both directions: values.go, called in exchange.go. It returns nil
-//     for a value that has no image on the other side; the caller then preserves the value, and
-//     handles missing values and nulls. A value of the spoke for the canary object of probes:
-//     canary.go.
+//  4. The conversion of a value in both directions: image in exchange.go. It returns nil for a value that has none on the
+//     other side. A value of the spoke for the canary object of probes: canary.go.
 //  5. Random rules of this kind for the laws: internal/generate/rules.go. "make fuzz FUZZTIME=5m"
 //     finds losses. If the conversion of recorded objects has changed on purpose, rewrite them with
 //     "go test ./internal/engine/conversion -run TestRecorded -update".
@@ -69,6 +57,5 @@
 // Some kinds need more: compile/labels.go, if every result is a valid label (otherwise a rule to a
 // label causes a warning); compile/paired.go, if the rule copies values, so that stricter limits on
 // one side cause a warning; compile/stricter.go, for other such warnings; compile/nulls.go, if a
-// null of one side is something else on the other. isFaithful in prepare.go is an optimization: it
-// skips the conversion back, by which the engine finds out what to preserve.
+// null of one side is something else on the other.
 package conversion

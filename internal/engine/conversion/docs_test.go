@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
 // The fields of the examples in the documentation.
@@ -65,8 +66,10 @@ func TestDocs(t *testing.T) {
 // checkExamples converts the examples of a page. Spoke and hub are the fields of both versions.
 func checkExamples(t *testing.T, page, spoke, hub string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "api", "docs", page))
+	file := filepath.Join("..", "..", "..", "api", "docs", page)
+	text, err := os.ReadFile(file)
 	expect.NoError(t, err)
+	updated := string(text)
 	var c *conversion.Converter
 	var first, firstVersion string
 	examples := 0
@@ -85,18 +88,36 @@ func checkExamples(t *testing.T, page, spoke, hub string) {
 			}
 		case strings.HasPrefix(head, "# v"):
 			examples++
-			second := docsObject(t, version, code)
-			wantConverted(t, c, first, version, second)
+			second, there := docsObject(t, version, code), convert(t, c, first, version)
+			if golden.Update() {
+				updated = strings.Replace(updated, code, withPreservedOf(code, textsOf(t, there)), 1)
+			} else {
+				wantEqual(t, withDecodedAnnotations(t, second), withDecodedAnnotations(t, there), "%s\nat %s", first, version)
+			}
 			if firstVersion != "" {
-				wantConverted(t, c, second, firstVersion, first)
+				wantConverted(t, c, there, firstVersion, first)
 			}
 			first = ""
 		}
+	}
+	if golden.Update() {
+		expect.NoError(t, os.WriteFile(file, []byte(updated), 0o600))
 	}
 	if examples < 15 {
 		t.Errorf("only %d examples were found", examples)
 	}
 }
+
+// withPreservedOf returns an example with the preserved data of an object.
+func withPreservedOf(code string, annotations map[string]string) string {
+	return preservedLines.ReplaceAllStringFunc(code, func(line string) string {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		return strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))) + name + ": '" + strings.ReplaceAll(annotations[name], "'", "''") + "'"
+	})
+}
+
+// preservedLines matches annotations with preserved data.
+var preservedLines = regexp.MustCompile(`(?m)^ *conversion-operator\.io/.*$`)
 
 func docsConverter(t *testing.T, rules, spoke, hub string) *conversion.Converter {
 	t.Helper()
@@ -131,15 +152,15 @@ func TestSamples(t *testing.T) {
 		},
 		"an owner is kept": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"* * * * *","owner":"data team"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/owner\":\"data team\"}}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/owner\":\"data team\"}}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
 		},
 		"a time zone is kept": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"timeZone":"UTC"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/timeZone\":\"UTC\"}}"}},"spec":{}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/timeZone\":\"UTC\"}}"}},"spec":{}}`,
 		},
 		"no five words": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"@hourly"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/cronSpec\":\"@hourly\"}}"}},"spec":{}}`,
+			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/cronSpec\":\"@hourly\"}}"}},"spec":{}}`,
 		},
 		"some holes are absent": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9"}}`,
@@ -147,7 +168,7 @@ func TestSamples(t *testing.T) {
 		},
 		"a hole with a space": {
 			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9 10","min":"0"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":2,\"fields\":{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"},\"images\":{\"/spec/hour\":[\"/spec/cronSpec\"],\"/spec/min\":[\"/spec/cronSpec\"]}}"}},"spec":{"cronSpec":"0 9 10   "}}`,
+			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":3,\"values\":{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"}}"}},"spec":{"cronSpec":"0 9 10   "}}`,
 		},
 		"fields at the root": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"localhost:1234","replicas":2}`,
@@ -159,7 +180,7 @@ func TestSamples(t *testing.T) {
 		},
 		"a colon alone": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":"}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/hostPort\":\":\"}}"}}}`,
+			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":3,\"hidden\":{\"/hostPort\":\":\"}}"}}}`,
 		},
 		"two colons": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"::"}`,
@@ -167,11 +188,11 @@ func TestSamples(t *testing.T) {
 		},
 		"a host with a colon": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"::1","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"::1\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":"::1:80"}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":3,\"values\":{\"/host\":\"::1\",\"/port\":\"80\"}}"}},"hostPort":"::1:80"}`,
 		},
 		"an empty host": {
 			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/host\":\"\",\"/port\":\"80\"},\"images\":{\"/host\":[\"/hostPort\"],\"/port\":[\"/hostPort\"]}}"}},"hostPort":":80"}`,
+			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":3,\"values\":{\"/host\":\"\",\"/port\":\"80\"}}"}},"hostPort":":80"}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +200,7 @@ func TestSamples(t *testing.T) {
 			wantBytes(t, c, test.object, test.to, test.want)
 			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
 			expect.NoError(t, err)
-			wantConverted(t, c, test.want, outcome.From, test.object)
+			wantConverted(t, c, convert(t, c, test.object, test.to), outcome.From, test.object)
 		})
 	}
 }

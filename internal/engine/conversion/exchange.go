@@ -5,303 +5,442 @@ package conversion
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// runExchanges removes the source fields of all exchanges and returns the values of the target
-// fields, in the order of the exchanges.
-func (s *step) runExchanges(d *direction, from parents, pc *pathContext) []*node {
-	count := 0
-	for i := range d.exchanges {
-		count += len(d.exchanges[i].to)
-	}
-	all := s.lists.take(count)[:0]
-	for i := range d.exchanges {
-		all = append(all, s.runExchange(&d.exchanges[i], from, pc)...)
-	}
-	return all
+// exchange is an Exchange in one direction.
+type exchange struct {
+	*Exchange
+	toHub    bool
+	from, to []Field
+	table    []literalPair
+	// structure is the schema of the value in a document, nil if unknown.
+	structure *shape.Schema
+	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
+	program  *expression.Program
+	computed string
 }
 
-func (s *step) putImages(d *direction, to parents, images []*node) {
-	for i := range d.exchanges {
-		fields := d.exchanges[i].to
-		for j, image := range images[:len(fields)] {
-			if image != nil {
-				to.put(s, &fields[j], image)
-			}
+// exchanges prepares an exchange in both directions.
+func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err error) {
+	table := e.literalPairs()
+	toHub = &exchange{Exchange: e, toHub: true, from: e.Spoke, to: e.Hub, table: table}
+	fromHub = &exchange{Exchange: e, from: e.Hub, to: e.Spoke, table: table}
+	if e.Cast != nil && e.Cast.Document != "" {
+		structure := shapeAt(spoke.shape, e.Spoke[0].Path)
+		if e.Cast.Hub {
+			toHub.structure, fromHub.structure = structure, structure
+		} else {
+			structure = shapeAt(hub.shape, e.Hub[0].Path)
+			toHub.structure, fromHub.structure = structure, structure
 		}
-		images = images[len(fields):]
 	}
+	if e.CEL != nil {
+		if toHub.program, fromHub.program, err = e.CEL.compile(); err != nil {
+			return nil, nil, err
+		}
+		toHub.computed = slices.Concat(hub.at, e.Hub[0].Path).String()
+		fromHub.computed = slices.Concat(spoke.at, e.Spoke[0].Path).String()
+	}
+	return toHub, fromHub, nil
 }
 
-// runExchange removes the source fields of an exchange and returns the values of its target
-// fields: the preserved ones if they still convert to the source values, and computed ones
-// otherwise. It preserves source values that would not convert back to themselves, and notes absent
-// ones that the way back may compute (missing.go).
-func (s *step) runExchange(e *exchange, from parents, pc *pathContext) []*node {
-	values := s.lists.take(len(e.from))
-	for i := range e.from {
-		values[i] = from.take(&e.from[i])
+// computesMissing reports whether a rule computes values also from nothing.
+func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMissing }
+
+// exchange takes the source fields of an exchange out of an object, and appends the values of its target fields: nil for
+// those that have none.
+func (r *conversionRun) exchange(x *exchange, object *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
+	values, there := r.Room(len(x.from))[:len(x.from)], false
+	for i, f := range x.from {
+		if values[i] = object.At(f.Path); values[i] != nil {
+			there, object = true, r.WithAt(object, f.Path, nil)
+		}
 	}
-	hasValues := anyValue(values)
-	if !hasValues && len(s.restore) == 0 && !e.computesMissing() {
-		return s.lists.take(len(e.to))
+	start := len(to)
+	images = to[:start+len(x.to)]
+	hasAnchor := func(f Field) bool { return object.At(f.Path[:f.Anchor]).Is(tree.Object) }
+	if !there && (!x.computesMissing() || slices.ContainsFunc(x.to, func(f Field) bool { return !hasAnchor(f) })) {
+		return images, object
 	}
-	var images []*node
-	if hasValues || s.mayFill(e, from[0], pc) {
-		images = e.forward(s, values)
-	} else {
-		images = s.lists.take(len(e.to))
+	for i, image := range r.images(x, values) {
+		if image != nil && x.to[i].takes(image) {
+			images[start+i] = image
+		}
 	}
-	if len(s.restore) > 0 {
-		images = s.restoreExchange(e, from[0], pc, values, images, !hasValues)
-	}
+	return images, object
+}
+
+// takes reports whether an API server would accept an image in the field.
+func (f *Field) takes(image *tree.Node) bool {
 	switch {
-	case !hasValues:
-		s.noteAbsent(e, images)
-	case !anyValue(images) && s.fillsBack(e, from[0], pc, values):
-		for i := range e.from {
-			s.filledBack = append(s.filledBack, e.from[i].anchor)
-		}
-	case !anyValue(images), !e.comesBack(s, images, values):
-		s.preserveValues(e, values, images, pc)
+	case image.Is(tree.Null):
+		return !f.NotNull && !f.Text && !f.Label
+	case f.Label:
+		return image.Is(tree.String) && len(validation.IsValidLabelValue(image.Text())) == 0
 	}
-	for i := range images {
-		if hasValues && images[i] == nil && s.restoring {
-			s.noteBlocked(s.pointer(pc, e.to[i].pointer), nil)
-		}
-	}
-	return images
+	return !f.Text || image.Is(tree.String)
 }
 
-// forward computes the target values from the source values, nil for no value; backward computes
-// the source values from the target values.
-func (e *exchange) forward(s *step, values []*node) []*node {
-	return e.convert(s, values, e.toHub, e.to)
-}
-
-func (e *exchange) backward(s *step, images []*node) []*node {
-	return e.convert(s, images, !e.toHub, e.from)
-}
-
-// comesBack reports whether the images convert back to the values. A value that a table translates
-// becomes another node; any other value stays the same node.
-func (e *exchange) comesBack(s *step, images, values []*node) bool {
-	if e.tableRoundTrips && images[0] != nil && images[0] != values[0] {
-		return true
-	}
-	return e.roundTrips && anyValue(images) && !values[0].isNull() || s.sameAll(e.backward(s, images), values)
-}
-
-// convert computes values for the fields. A value that the API server would refuse becomes nil.
-func (e *exchange) convert(s *step, values []*node, toHub bool, fields []slot) []*node {
-	var images []*node
+// images computes the values of the target fields.
+func (r *conversionRun) images(x *exchange, values []*tree.Node) []*tree.Node {
 	switch {
-	case e.format != nil && toHub:
-		images = e.format.parse(s, values[0])
-	case e.CEL != nil:
-		images = e.programs.convert(s, values, toHub, e.CEL.WhenMissing && s.complete)
-	default:
-		images = s.lists.take(1)
-		images[0] = e.convertOne(s, values, toHub)
+	case x.Format != nil && x.toHub:
+		return r.holes(x.Format, values[0])
+	case x.CEL != nil:
+		return r.evaluated(x, values)
+	case x.Format != nil:
+		return append(r.Room(1), r.filled(x.Format, values))
+	case values[0] == nil || values[0].Is(tree.Null):
+		return values[:1]
 	}
-	for i, image := range images {
-		if image != nil && (!fields[i].legal(image.text) || fields[i].notNull && image.isNull()) {
-			images[i] = nil
-		}
-	}
-	return images
+	return append(r.Room(1), r.image(x, values[0]))
 }
 
-// convertOne computes a single value. Null means no value.
-func (e *exchange) convertOne(s *step, values []*node, toHub bool) *node {
-	if e.format != nil {
-		return e.format.write(s, values)
-	}
-	value := values[0]
+// image computes a single value, nil if the target version has none.
+func (r *conversionRun) image(x *exchange, value *tree.Node) *tree.Node {
 	switch {
-	case value == nil || value.isNull():
-		return value
-	case e.wrap != nil:
-		return e.wrap.convert(s, value, toHub)
-	case e.document != nil:
-		return e.document.convert(s, value, toHub)
-	case e.Cast != nil:
-		return e.Cast.convert(s, value, toHub)
-	case e.index != nil:
-		return e.index.convert(s, value, toHub)
-	case e.Common != nil && !e.Common.fits(&s.arena, s.bytes(value)):
+	case x.Wrap != nil:
+		return r.wrapped(x.Wrap, value, x.toHub == x.Wrap.Hub)
+	case x.Cast != nil && x.Cast.Document != "":
+		return r.document(x, value)
+	case x.Cast != nil:
+		return r.cast(x.Cast, value, x.toHub == x.Cast.Hub)
+	case x.Index != nil && x.toHub == x.Index.Hub:
+		return r.listOf(x.Index, value)
+	case x.Index != nil:
+		return r.mapOf(x.Index, value)
+	case x.Common != nil && !x.Common.allows(value):
 		return nil
 	}
-	return e.translate(s, value, toHub)
+	return r.translated(x, value)
 }
 
-// restoreExchange returns the preserved values of an exchange if they still convert to the source
-// values, and the given images otherwise. alone is true if there are no source values: then the
-// anchors of the fields must exist. A preserved absence is restored in the same way. If the schema refuses
-// some of the values, and the others do not convert to the source values without them, all stay preserved.
-func (s *step) restoreExchange(e *exchange, n *node, pc *pathContext, values, images []*node, alone bool) []*node {
-	if e.index != nil && e.toHub == e.index.Hub {
-		images[0] = s.restoreOrder(e, pc, images[0])
+// translated translates a value by the first pair of the table that matches. A value that is not in the table stays
+// unchanged, or has no image if the table is closed.
+func (r *conversionRun) translated(x *exchange, value *tree.Node) *tree.Node {
+	if len(x.table) == 0 {
+		return value
 	}
-	restored, imaged, misfit := s.lists.take(len(e.to)), false, false
-	absent := s.takeAbsence(e, n, pc, alone)
-	for i := range e.to {
-		entry := s.preserved(pc, e.to[i].pointer, valueEntry)
-		if entry == nil || entry.state == consumed {
-			continue
-		}
-		if alone && !n.hasObject(e.to[i].anchor) {
-			continue
-		}
-		if !s.fits(&e.to[i], entry.value) {
-			entry.state, misfit = refused, true
-			absent = absent || alone // a computed value would replace it
-			continue
-		}
-		entry.state, restored[i] = consumed, s.raw(entry.value)
-		if s.isImage(entry.images, e.from) {
-			imaged = true
-			if alone && s.isPreservedAtSource(e.from, pc) {
-				entry.state = deferred
-			}
+	from, to := 1, 0
+	if x.toHub {
+		from, to = 0, 1
+	}
+	text := value.JSON()
+	if value.Is(tree.String) && bytes.IndexByte(text, '\\') >= 0 {
+		text = tree.Quote(nil, value.Text())
+	}
+	for i := range x.table {
+		if bytes.Equal(x.table[i][from], text) {
+			return r.read(x.table[i][to])
 		}
 	}
-	isImaged := func(images []*node) bool { return s.sameAll(e.backward(s, images), values) }
-	switch {
-	case anyValue(restored) && (alone && !imaged || isImaged(restored)):
-		// They had no image when they were preserved, so a missing image does not mean deletion.
-		return restored
-	case misfit && !alone && anyValue(restored) && isImaged(s.preservedValues(e, pc)):
-		s.deferValues(e, pc)
-	case absent:
-		if none := s.lists.take(len(e.to)); alone || isImaged(none) {
-			return none
-		}
-	case imaged && images[0] != nil && restored[0] != nil:
-		images[0] = e.patch(s, images[0], s.bytes(restored[0]))
+	if x.Closed {
+		return nil
 	}
-	return images
+	return value
 }
 
-// preservedValues returns all preserved values of the target fields, also those that do not fit.
-func (s *step) preservedValues(e *exchange, pc *pathContext) []*node {
-	values := s.lists.take(len(e.to))
-	for i := range e.to {
-		if entry := s.preserved(pc, e.to[i].pointer, valueEntry); entry != nil {
-			values[i] = s.raw(entry.value)
+// read reads a text that this program has written.
+func (r *conversionRun) read(text []byte) *tree.Node {
+	value, err := r.Read(text)
+	if err != nil {
+		return nil // cannot happen
+	}
+	return value
+}
+
+// holes matches a string with a template: a hole takes everything before the first occurrence of the next text, and
+// the last hole takes the rest. There are no values if the string does not match, and none for an empty hole.
+func (r *conversionRun) holes(f *Format, value *tree.Node) []*tree.Node {
+	if !value.Is(tree.String) {
+		return nil
+	}
+	values := r.Room(len(f.Integer))[:len(f.Integer)]
+	rest, fits := strings.CutPrefix(value.Text(), f.Texts[0])
+	for i, integer := range f.Integer {
+		var hole string
+		switch next := f.Texts[i+1]; {
+		case !fits:
+			return nil
+		case i == len(f.Integer)-1:
+			hole, fits = strings.CutSuffix(rest, next)
+		default:
+			hole, rest, fits = strings.Cut(rest, next)
+		}
+		switch {
+		case !fits, integer && hole != "" && !isInteger([]byte(hole)):
+			return nil
+		case hole == "":
+		case integer:
+			values[i] = r.NewScalar([]byte(hole))
+		default:
+			values[i] = r.NewText(hole)
 		}
 	}
 	return values
 }
 
-func (s *step) deferValues(e *exchange, pc *pathContext) {
-	for i := range e.to {
-		if entry := s.preserved(pc, e.to[i].pointer, valueEntry); entry != nil {
-			entry.state = deferred
-		}
+// filled fills a template, if there are values and each has the type of its hole.
+func (r *conversionRun) filled(f *Format, values []*tree.Node) *tree.Node {
+	text := []byte(f.Texts[0])
+	if !slices.ContainsFunc(values, func(value *tree.Node) bool { return value != nil }) {
+		return nil
 	}
+	for i, value := range values {
+		switch {
+		case value == nil:
+		case f.Integer[i] && value.Is(tree.Number) && isInteger(value.JSON()):
+			text = append(text, value.JSON()...)
+		case !f.Integer[i] && value.Is(tree.String):
+			text = append(text, value.Text()...)
+		default:
+			return nil
+		}
+		text = append(text, f.Texts[i+1]...)
+	}
+	return r.NewText(string(text))
 }
 
-// patch returns a document, or a list or map of objects, with what the preserved one has beyond the
-// values of the other side. Any other value stays the same.
-func (e *exchange) patch(s *step, value *node, preserved []byte) *node {
+func (r *conversionRun) cast(c *Cast, value *tree.Node, writes bool) *tree.Node {
 	switch {
-	case e.wrap != nil && e.wrap.Field != "" && e.toHub == e.wrap.Hub:
-		return e.wrap.patch(s, value, preserved)
-	case e.index != nil && e.index.Value != "" && e.toHub == e.index.Hub:
-		return e.index.patch(s, value, preserved)
-	case e.document != nil && e.toHub == e.Cast.Hub:
-		return e.document.patch(s, value, preserved)
-	}
-	return value
-}
-
-// isPreservedAtSource reports whether the source version has preserved one of the fields.
-func (s *step) isPreservedAtSource(fields []slot, pc *pathContext) bool {
-	return len(s.sourceEntries) > 0 && slices.ContainsFunc(fields, func(f slot) bool {
-		pointer := s.pointer(pc, f.pointer)
-		return s.sourceEntries.find(pointer, valueEntry) != nil || s.sourceEntries.hasAncestorOf(pointer)
-	})
-}
-
-// isImage reports whether one of the fields is among the images of an entry.
-func (s *step) isImage(images []byte, fields []slot) bool {
-	if images == nil {
-		return false
-	}
-	list, err := s.parse(images, openElements)
-	if err != nil {
-		return false
-	}
-	for image := list.first; image != nil; image = image.next {
-		if image.isText() && slices.ContainsFunc(fields, func(f slot) bool { return f.image == string(s.decode(image.text)) }) {
-			return true
+	case writes && c.Separator != "":
+		return r.joined(c, value)
+	case writes && value.Kind() != tree.List && value.Kind() != tree.Object:
+		if text, ok := c.write(value.JSON()); ok {
+			return r.NewText(string(text))
+		}
+	case writes || !value.Is(tree.String):
+	case c.Separator != "":
+		return r.parts(c, value.Text())
+	default:
+		if text, ok := c.read([]byte(value.Text())); ok {
+			return r.NewScalar(bytes.Clone(text))
 		}
 	}
-	return false
+	return nil
 }
 
-// restoreOrder returns the list in the order that was preserved.
-func (s *step) restoreOrder(e *exchange, pc *pathContext, list *node) *node {
-	order := s.preserved(pc, e.to[0].pointer, orderEntry)
-	if order == nil {
-		return list
+// joined returns the strings of a list with separators between them.
+func (r *conversionRun) joined(c *Cast, list *tree.Node) *tree.Node {
+	if !list.Is(tree.List) {
+		return nil
 	}
-	order.state = consumed
-	if list == nil || list.kind != array {
-		return list
+	var text []byte
+	for i, element := range list.Elems() {
+		if !element.Is(tree.String) {
+			return nil
+		}
+		if i > 0 {
+			text = append(text, c.Separator...)
+		}
+		text = append(text, element.Text()...)
 	}
-	return e.index.reorder(s, list, order.value)
+	return r.NewText(string(text))
 }
 
-// noteWithoutImage records the paths of values that have no image in the other version.
-func (s *step) noteWithoutImage(fields []slot, values []*node) {
+// parts returns the list of the strings between separators. The empty text is the empty list.
+func (r *conversionRun) parts(c *Cast, text string) *tree.Node {
+	if text == "" {
+		return r.NewList(nil)
+	}
+	texts := strings.Split(text, c.Separator)
+	elements := r.Room(len(texts))
+	for _, text := range texts {
+		elements = append(elements, r.NewText(text))
+	}
+	return r.NewList(elements)
+}
+
+// wrapped puts a value into a list, or the values of a list or map into objects; and the reverse.
+func (r *conversionRun) wrapped(w *Wrap, value *tree.Node, wraps bool) *tree.Node {
+	switch {
+	case w.Field == "" && wraps:
+		return r.NewList(append(r.Room(1), value))
+	case w.Field == "":
+		if value.Is(tree.List) && value.Len() > 0 {
+			return value.Elems()[0]
+		}
+		return nil
+	case value.Kind() != tree.List && value.Kind() != tree.Object:
+		return nil
+	}
+	all := true
+	converted := r.Filter(value, func(_ string, element *tree.Node) *tree.Node {
+		var result *tree.Node
+		if wraps {
+			result = r.With(r.NewObject(), w.Field, element)
+		} else {
+			result = element.Get(w.Field)
+		}
+		if wraps && element.Is(tree.Null) || result == nil || result.Is(tree.Null) {
+			all = false
+		}
+		return r.From(result, element)
+	})
+	if !all {
+		return nil
+	}
+	return converted
+}
+
+// mapOf turns a list of objects into a map: their keys become the names of its members.
+func (r *conversionRun) mapOf(x *Index, list *tree.Node) *tree.Node {
+	if !list.Is(tree.List) {
+		return nil
+	}
+	made := r.NewObject()
+	for _, element := range list.Elems() {
+		key := element.Get(x.Key)
+		name := key.Text()
+		switch {
+		case x.Integer && key.Is(tree.Number) && isInteger(key.JSON()):
+			name = string(key.JSON())
+		case x.Integer || !key.Is(tree.String):
+			return nil
+		}
+		member := element.Get(x.Value)
+		if x.Value == "" {
+			member = r.With(element, x.Key, nil)
+		} else if member == nil || member.Is(tree.Null) {
+			return nil
+		}
+		if made.Get(name) != nil {
+			return nil // two elements have the same key
+		}
+		made = r.With(made, name, member)
+	}
+	return made
+}
+
+// listOf turns a map into a list sorted by key: integers by size, texts by bytes.
+func (r *conversionRun) listOf(x *Index, held *tree.Node) *tree.Node {
+	if !held.Is(tree.Object) {
+		return nil
+	}
+	type keyedElement struct {
+		element *tree.Node
+		number  int64
+		text    string
+	}
+	var all []keyedElement
+	for _, m := range held.Members() {
+		k := keyedElement{element: m.Value, text: m.Name}
+		var key *tree.Node
+		if x.Integer {
+			number, is := readInteger([]byte(m.Name))
+			if !is {
+				return nil
+			}
+			k.number, k.text = number, ""
+			key = r.NewScalar([]byte(m.Name))
+		} else {
+			key = r.NewText(m.Name)
+		}
+		if x.Value != "" && !m.Value.Is(tree.Null) {
+			k.element = r.With(r.NewObject(), x.Value, m.Value)
+		}
+		if !k.element.Is(tree.Object) || k.element.Get(x.Key) != nil {
+			return nil
+		}
+		k.element = r.Insert(k.element, x.Key, key)
+		all = append(all, k)
+	}
+	slices.SortStableFunc(all, func(a, b keyedElement) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.text, b.text))
+	})
+	elements := r.Room(len(all))
+	for _, k := range all {
+		elements = append(elements, k.element)
+	}
+	return r.NewList(elements)
+}
+
+// document writes a value as a text, or reads it. What is read is pruned, and has its defaults, so that the text can be
+// compared with what the API server makes of the value.
+func (r *conversionRun) document(x *exchange, value *tree.Node) *tree.Node {
+	length := len(value.JSON())
+	r.Spend(documentUnits*length, documentBytes*length)
+	defer r.Spend(0, -documentBytes*length)
+	if x.toHub == x.Cast.Hub {
+		content, ok := document.Decode(value.JSON())
+		if !ok {
+			return nil
+		}
+		text, ok := document.Write(x.Cast.Document, content)
+		if !ok {
+			return nil
+		}
+		return r.NewText(string(text))
+	}
+	if !value.Is(tree.String) {
+		return nil
+	}
+	content, ok := document.Read(x.Cast.Document, []byte(value.Text()))
+	if !ok || x.structure != nil && !x.structure.Prune(content) {
+		return nil
+	}
+	if x.structure != nil && r.complete {
+		x.structure.FillDefaults(content)
+	}
+	encoded, ok := document.Encode(content)
+	if !ok {
+		return nil
+	}
+	return r.read(encoded)
+}
+
+// completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.
+func (r *conversionRun) completed(x *exchange, made, preserved *tree.Node) *tree.Node {
+	if x.structure == nil || !made.Is(tree.String) || !preserved.Is(tree.String) {
+		return nil
+	}
+	length := len(made.JSON()) + len(preserved.JSON())
+	r.Spend(documentUnits*length, documentBytes*length)
+	defer r.Spend(0, -documentBytes*length)
+	content, ok := document.Read(x.Cast.Document, []byte(made.Text()))
+	known, also := document.Read(x.Cast.Document, []byte(preserved.Text()))
+	if !ok || !also || !x.structure.AddPruned(content, known) {
+		return nil
+	}
+	text, ok := document.Write(x.Cast.Document, content)
+	if !ok {
+		return nil
+	}
+	return r.NewText(string(text))
+}
+
+// evaluated evaluates the expressions of the target fields.
+func (r *conversionRun) evaluated(x *exchange, values []*tree.Node) []*tree.Node {
+	texts, length := make([][]byte, len(values)), 0
 	for i, value := range values {
 		if value != nil {
-			s.withoutImage = append(s.withoutImage, fields[i].path)
+			texts[i] = value.JSON()
+			length += len(texts[i])
 		}
 	}
-}
-
-// preserveValues preserves values that would not convert back to themselves. A value with an image
-// needs no anchor: it is restored together with its image. Of a list whose image is a map with all
-// of its objects, only the order is preserved.
-func (s *step) preserveValues(x *exchange, values, images []*node, pc *pathContext) {
-	for i, value := range values {
-		if value == nil {
-			continue
-		}
-		e := entry{pointer: s.pointer(pc, x.from[i].pointer), value: s.bytes(value)}
-		s.spendPlace(len(e.pointer))
-		if !anyValue(images) {
-			e.anchor = s.anchorOf(pc, x.from[i].path, len(x.from[i].anchor))
-			s.preserving = append(s.preserving, e)
-			continue
-		}
-		if e.images = x.toPointers; x.index != nil && !value.isNull() {
-			if order := x.index.order(s, e.value); order != nil {
-				e.kind, e.value = orderEntry, order
-			}
-		}
-		s.withImage = append(s.withImage, e)
+	r.Spend(0, celBytes*length)
+	in := expression.Input{Values: texts, WhenMissing: x.CEL.WhenMissing && r.complete, Name: r.objectName, Namespace: r.objectNamespace}
+	spent := r.expressions.Spent()
+	results := x.program.Evaluate(in, &r.expressions)
+	if r.expressions.Exhausted() {
+		r.Stop(&BudgetError{Field: x.computed, Cost: r.expressions.Spent(), Limit: expression.BudgetLimit})
 	}
-}
-
-// anyValue reports whether any value is not nil.
-func anyValue(values []*node) bool {
-	return slices.ContainsFunc(values, func(value *node) bool { return value != nil })
-}
-
-func (s *step) sameAll(a, b []*node) bool { return slices.EqualFunc(a, b, s.same) }
-
-// same reports whether two values are equal, or both nil.
-func (s *step) same(a, b *node) bool {
-	switch {
-	case a == nil || b == nil:
-		return a == b
-	case a.kind == scalar || b.kind == scalar:
-		return a.kind == b.kind && sameScalar(a.text, b.text)
+	r.Spend(evaluationUnits+int(r.expressions.Spent()-spent)/costUnits, -celBytes*length)
+	images := make([]*tree.Node, len(results))
+	for i, text := range results {
+		if text != nil {
+			images[i] = r.read(text)
+		}
 	}
-	return bytes.Equal(s.bytes(a), s.bytes(b)) || s.canonical(a) == s.canonical(b)
+	return images
 }

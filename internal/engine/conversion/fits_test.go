@@ -144,39 +144,6 @@ func TestMoveWider(t *testing.T) {
 	})
 }
 
-// TestOneOfTwoDoesNotFit has two values that a rule converts together, and a schema that no longer allows one
-// of them: a later schema may allow both again, unless a client edits what they convert to.
-func TestOneOfTwoDoesNotFit(t *testing.T) {
-	between := func(a string) *conversion.Converter {
-		return converterOf(t, between(t, "a: {type: "+a+"}, b: {type: integer}", "c: {type: integer}",
-			`{cel: {from: {a: .a, b: .b}, to: {c: .c}, forward: {c: "has(self.a) ? 0 : 80"}, backward: {a: optional.none(), b: "self.c == 0 ? 1 : 2"}}}`))
-	}
-	former, current := between("string"), between("integer")
-	const object, both = `"a":"x","b":90`, `v1 {"/a":"x","@/a":["/c"],"/b":90,"@/b":["/c"]}`
-	there := convert(t, former, named("v1", "", object), "v2")
-	wantConverted(t, former, named("v1", "", object), "v2", named("v2", both, `"c":0`))
-	expect.Contains(t, "by the current schema", convert(t, current, there, "v1"), `"b":1}`,
-		strings.Trim(conversion.Quoted(`"fields":{"/a":"x","/b":90}`), `"`))
-	wantConverted(t, former, there, "v1", named("v1", "", object))
-	edited := strings.Replace(there, `"c":0`, `"c":7`, 1)
-	if got := convert(t, current, edited, "v1"); strings.Contains(got, "90") || !strings.Contains(got, `"b":2`) {
-		t.Errorf("edited: %s", got)
-	}
-}
-
-// TestElementThatDoesNotFit has a preserved element from which a rule dropped what the schema requires: it stays
-// preserved, unless a client edits what became of it.
-func TestElementThatDoesNotFit(t *testing.T) {
-	const list = "l: {type: array, items: {type: object, properties: {b: {type: array, items: {type: object, required: [name], properties: {name: {type: string}, x: {type: integer}"
-	c := converterOf(t, between(t, list+"}}}}}}", list+", own: {type: string}}}}}}}", `{drop: {to: ".l[*].b[*].name"}}`))
-	there := convert(t, c, named("v2", "", `"l":[{"b":[{"name":"n","x":1,"own":"o"}]}]`), "v1")
-	const preserved = `\"own\":\"o\"`
-	expect.Contains(t, "back", convert(t, c, there, "v2"), preserved, `"l":[{"b":[{"x":1}]}]`)
-	if back := convert(t, c, strings.Replace(there, `"x":1}]}]`, `"x":2}]}]`, 1), "v2"); strings.Contains(back, "own") {
-		t.Errorf("edited: got %s", back)
-	}
-}
-
 func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 	for rule, want := range map[string][2]bool{
 		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},

@@ -147,7 +147,7 @@ func TestFoundDeleted(t *testing.T) {
 		"v3": "s: {type: object, properties: {b: {type: string}, h: {type: integer}}}",
 	}), from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}]}"))
 	object := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{` +
-		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/b\":\"x\"}}",` +
-		`"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"fields\":{\"/s/h\":0}}"}}}`
+		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/s/b\":\"x\"}}",` +
+		`"conversion-operator.io/v2.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/s/h\":0}}"}}}`
 	w.editWins(t, object, "v1", "v3")
 }

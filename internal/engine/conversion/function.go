@@ -31,8 +31,10 @@ type function struct {
 	shared      []shared
 	collections []*each
 
-	unread, dropped, together *preserve.Paths
-	parts                     []part
+	unread, dropped, together, known *preserve.Paths
+	// documents are the target fields with a document, in the paths of the target version.
+	documents []documentField
+	parts     []part
 }
 
 // fill is a Default. A field of the source version is removed, and one of the target version filled in.
@@ -66,6 +68,12 @@ type each struct {
 	inner                      *function
 }
 
+// documentField is a field with a document. Each stands for any element or member.
+type documentField struct {
+	path Path
+	*exchange
+}
+
 // part is a list or map of which preserved data is judged element by element, in the paths of both versions.
 type part struct {
 	from, to       []string
@@ -73,27 +81,120 @@ type part struct {
 	function, back *function
 }
 
-// functions prepares a scope in both directions. names are those of the spoke for the names of the hub in the scope.
-func (s *Scope) functions(toHubNames, toSpokeNames *shape.Names, directions [2]*direction) (toHub, fromHub *function) {
-	toHub, fromHub = s.function(true, toHubNames, directions[0]), s.function(false, toSpokeNames, directions[1])
+// side is a scope in a version.
+type side struct {
+	// at leads to the scope.
+	at Path
+	// names are those of the other version for those of this one.
+	names *shape.Names
+	// shape is the schema of the scope, with the names of the hub; nil if unknown.
+	shape *shape.Schema
+}
+
+// in returns the side of what is in a list, a map, or an object. own is its path with the names of the version.
+func (s side) in(c *Collection, path, own Path) side {
+	inner := side{slices.Concat(s.at, c.Inside(path)), namesAt(s.names, own), shapeAt(s.shape, path)}
+	if !c.Object {
+		inner.names, inner.shape = inner.names.Member(Each), elementShape(s.shape, path)
+	}
+	return inner
+}
+
+// namesAt returns the names in the value at a path.
+func namesAt(names *shape.Names, path Path) *shape.Names {
+	for _, name := range path {
+		names = names.Member(name)
+	}
+	return names
+}
+
+// shapeAt returns the schema of the field at path, nil if unknown.
+func shapeAt(schema *shape.Schema, path Path) *shape.Schema {
+	for _, name := range path {
+		if schema == nil {
+			return nil
+		}
+		schema = schema.Field(name)
+	}
+	return schema
+}
+
+// elementShape returns the schema of the elements of the list or map at path, nil if unknown.
+func elementShape(schema *shape.Schema, path Path) *shape.Schema {
+	container := shapeAt(schema, path)
+	if container == nil {
+		return nil
+	}
+	if items := container.Items(); items != nil {
+		return items
+	}
+	return container.Field("")
+}
+
+// commonOf returns the shape that the list or map at path must have, nil if it may have any.
+func (s *Scope) commonOf(path Path) *Common {
+	for i := range s.OnlySpoke {
+		if leaf := &s.OnlySpoke[i]; leaf.Common != nil && slices.Equal(leaf.Path, path) {
+			return leaf.Common
+		}
+	}
+	return nil
+}
+
+// ends returns the source and the target of a direction.
+func ends[T any](toHub bool, spoke, hub T) (from, to T) {
+	if toHub {
+		return spoke, hub
+	}
+	return hub, spoke
+}
+
+// functions prepares a scope in both directions.
+func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error) {
+	toHub, fromHub = s.function(true, spoke.names), s.function(false, hub.names)
+	for i := range s.Exchanges {
+		to, from, err := s.Exchanges[i].exchanges(spoke, hub)
+		if err != nil {
+			return nil, nil, err
+		}
+		toHub.addExchange(to)
+		fromHub.addExchange(from)
+		if x := &s.Exchanges[i]; x.Cast != nil && x.Cast.Document != "" && x.Cast.Hub {
+			toHub.documents = append(toHub.documents, documentField{x.Hub[0].Path, to})
+		} else if x.Cast != nil && x.Cast.Document != "" {
+			fromHub.documents = append(fromHub.documents, documentField{x.Spoke[0].Path.Rename(hub.names), from})
+		}
+	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		to, from := &each{Collection: c, from: c.At(false), common: s.commonOf(c.Path)}, &each{Collection: c, from: c.At(true), common: s.commonOf(c.Path)}
 		to.exclusion, to.targetExclusion = c.ExcludeSpoke, c.ExcludeHub
 		from.exclusion, from.targetExclusion = to.targetExclusion, to.exclusion
-		own := c.At(false).Rename(toSpokeNames)
-		insideHub, insideSpoke := namesAt(toHubNames, own), namesAt(toSpokeNames, c.At(false))
-		if !c.Object {
-			insideHub, insideSpoke = insideHub.Member(Each), insideSpoke.Member(Each)
+		own := c.At(false).Rename(hub.names)
+		ofSpoke, ofHub := spoke.in(c, c.At(false), own), hub.in(c, c.At(true), c.At(false))
+		if to.inner, from.inner, err = c.Scope.functions(ofSpoke, ofHub); err != nil {
+			return nil, nil, err
 		}
-		to.inner, from.inner = c.Scope.functions(insideHub, insideSpoke, [2]*direction{directions[0].collections[i].direction, directions[1].collections[i].direction})
 		toHub.collections, fromHub.collections = append(toHub.collections, to), append(fromHub.collections, from)
 		toHub.addParts(to, own, c.At(true), from.inner)
 		fromHub.addParts(from, c.At(true), own, to.inner)
+		toHub.addDocuments(c.Inside(c.At(true)), to.inner.documents)
+		fromHub.addDocuments(c.Inside(own), from.inner.documents)
 	}
-	s.describe(toHub, toSpokeNames)
+	s.describe(toHub, hub.names)
 	s.describe(fromHub, nil)
-	return toHub, fromHub
+	return toHub, fromHub, nil
+}
+
+func (f *function) addDocuments(at Path, inside []documentField) {
+	for _, d := range inside {
+		f.documents = append(f.documents, documentField{slices.Concat(at, d.path), d.exchange})
+	}
+}
+
+func (f *function) addExchange(x *exchange) {
+	f.exchanges = append(f.exchanges, x)
+	f.fields += len(x.to)
 }
 
 // addParts adds a collection, or those in an object.
@@ -109,16 +210,12 @@ func (f *function) addParts(c *each, from, to []string, back *function) {
 	}
 }
 
-// function prepares one direction, without the collections.
-func (s *Scope) function(toHub bool, names *shape.Names, d *direction) *function {
-	f := &function{toHub: toHub, names: names, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}}
+// function prepares one direction, without exchanges and collections.
+func (s *Scope) function(toHub bool, names *shape.Names) *function {
+	f := &function{toHub: toHub, names: names, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}, known: &preserve.Paths{}}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
 		f.moves = append(f.moves, [2][]string{from, to})
-	}
-	for i := range d.exchanges {
-		f.exchanges = append(f.exchanges, &d.exchanges[i])
-		f.fields += len(d.exchanges[i].to)
 	}
 	for i := range s.Defaults {
 		f.fills = append(f.fills, fill{&s.Defaults[i], s.Defaults[i].Hub != toHub})
@@ -175,6 +272,7 @@ func (s *Scope) describe(f *function, names *shape.Names) {
 	only, _ := ends(ofSpoke, s.OnlySpoke, s.OnlyHub)
 	for i := range only {
 		leaf := &only[i]
+		f.knowText(leaf.Path)
 		switch at := own(leaf.Path); {
 		case leaf.Known != nil:
 			holder := f.unread.Add(at, Each)
@@ -195,12 +293,16 @@ func (s *Scope) describe(f *function, names *shape.Names) {
 	}
 	for _, m := range f.moves {
 		f.unread.Add(own(m[0]), Each)
+		f.knowText(m[0])
 	}
 	for i, x := range f.exchanges {
-		fields, _ := ends(ofSpoke, x.Spoke, x.Hub)
-		for j := range fields {
-			f.together.Add(own(fields[j].Path), Each).Group = i + 1
-			f.unread.Add(own(fields[j].Path), Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
+		if x.Index != nil && x.toHub != x.Index.Hub {
+			f.known.Add(own(x.from[0].Path), Each).Keys = []string{x.Index.Key}
+		}
+		for j := range x.from {
+			f.knowText(x.from[j].Path)
+			f.together.Add(own(x.from[j].Path), Each).Group = i + 1
+			f.unread.Add(own(x.from[j].Path), Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
 		}
 	}
 	for _, c := range f.collections {
@@ -211,6 +313,14 @@ func (s *Scope) describe(f *function, names *shape.Names) {
 		f.unread.Join(at, Each, c.inner.unread)
 		f.dropped.Join(at, Each, c.inner.dropped)
 		f.together.Join(at, Each, c.inner.together)
+		f.known.Join(at, Each, c.inner.known)
+	}
+}
+
+// knowText notes that a rule knows a label or an annotation.
+func (f *function) knowText(path Path) {
+	if len(path) > 0 && path[0] == "metadata" {
+		f.known.Add(path, Each).Text = true
 	}
 }
 
@@ -233,13 +343,6 @@ type bound struct {
 	of *conversionRun
 }
 
-// conversionRun is what functions see beside their value.
-type conversionRun struct {
-	*step
-	*tree.Arena
-	keepEmptied bool
-}
-
 func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
 	b.of.keepEmptied = keepEmptied
 	if b.toHub {
@@ -255,6 +358,17 @@ func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
 func (b bound) Unread() *preserve.Paths   { return b.unread }
 func (b bound) Dropped() *preserve.Paths  { return b.dropped }
 func (b bound) Together() *preserve.Paths { return b.together }
+
+func (b bound) Known() *preserve.Paths { return b.known }
+
+func (b bound) Complete(at preserve.Address, made, preserved *tree.Node) *tree.Node {
+	for _, d := range b.documents {
+		if len(at) == len(d.path) && at.IsBelow(d.path, Each) {
+			return b.of.completed(d.exchange, made, preserved)
+		}
+	}
+	return nil
+}
 
 func (b bound) Parts() []preserve.Part {
 	parts := make([]preserve.Part, len(b.parts))
@@ -279,6 +393,17 @@ func (r *conversionRun) renamedTree(value *tree.Node, names *shape.Names) *tree.
 		return r.Rename(inside, names.Name)
 	}
 	return inside
+}
+
+// valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.
+func (r *conversionRun) valueOr(from string, value []byte) []byte {
+	switch from {
+	case "name":
+		return r.objectName
+	case "namespace":
+		return r.objectNamespace
+	}
+	return value
 }
 
 // apply converts a value, with the names of the hub.
@@ -320,7 +445,7 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 	}
 	for _, x := range f.exchanges {
-		for j, f := range x.fields(x.toHub) {
+		for j, f := range x.to {
 			if images[j] != nil {
 				value = r.WithAt(value, f.Path, images[j])
 			}

@@ -4,13 +4,11 @@
 package conversion
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Preserved is the content of the annotations of one version in an object.
@@ -32,26 +30,36 @@ type Preserved struct {
 // PreservedIn returns what the annotations of an object preserve, by version. It ignores versions
 // that the ruleset does not have, and other resources.
 func (c *Converter) PreservedIn(annotations map[string]string) []Preserved {
+	a := tree.NewArena()
+	defer a.Free()
 	var all []Preserved
 	for _, v := range c.versions {
-		found := Preserved{Version: v.name, Bytes: len(annotations[v.annotation.text])}
-		s := stepPool.Get().(*step)
-		read := s.allPreserved(annotations, v)
-		found.Unreadable = read.unreadable != nil
-		for _, e := range read.entries {
-			path := v.pathOf(e.pointer)
+		text := annotations[v.annotation]
+		if text == "" {
+			continue
+		}
+		data := read(a, text)
+		found := Preserved{Version: v.name, Bytes: len(text), Unreadable: data.Unreadable != ""}
+		for i := range data.Entries {
+			e := &data.Entries[i]
+			path := v.pathOf(e.Place()).String()
 			found.Fields = append(found.Fields, path)
-			if e.kind.isData() {
+			if e.HasValue() {
 				found.Values = append(found.Values, path)
 			}
 		}
-		s.release()
-		if found.Bytes > 0 {
-			found.Fields, found.Values = eachOnce(found.Fields), eachOnce(found.Values)
-			all = append(all, found)
-		}
+		found.Fields, found.Values = eachOnce(found.Fields), eachOnce(found.Values)
+		all = append(all, found)
 	}
 	return all
+}
+
+// read returns the data in the text of an annotation. Text that is no such data is unreadable.
+func read(a *tree.Arena, text string) preserve.Data {
+	if data, ok := preserve.Decode(a, []byte(text)); ok {
+		return data
+	}
+	return preserve.Data{Unreadable: text}
 }
 
 // Unplaced is a field with a preserved value.
@@ -69,18 +77,19 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 	if v == nil {
 		return nil
 	}
-	s := stepPool.Get().(*step)
-	defer s.release()
+	a := tree.NewArena()
+	defer a.Free()
 	var all []Unplaced
-	read := s.allPreserved(annotations, v)
-	for _, e := range read.entries {
-		if !e.kind.isData() || !bytes.HasPrefix(e.pointer, []byte("/")) {
+	data := read(a, annotations[v.annotation])
+	for i := range data.Entries {
+		e := &data.Entries[i]
+		if !e.HasValue() {
 			continue
 		}
-		path, schema := v.locate(e.pointer)
+		path, schema := v.locate(e.Place())
 		one := Unplaced{Field: path.String()}
 		if schema != nil {
-			one.Misfit = schema.Fits(e.value)
+			one.Misfit = schema.Fits(e.Value.JSON())
 		}
 		all = append(all, one)
 	}
@@ -96,93 +105,52 @@ func eachOnce(paths []string) []string {
 // version from annotations: new values by name, nil for an annotation to remove. It returns nil if
 // there is nothing to remove. A path also accepts everything below it. Unreadable text stays. A
 // value of a field that another spoke shares moves to that spoke's annotation.
-func (c *Converter) WithoutPreserved(annotations map[string]string, version string, accepted []string) (map[string]*string, error) {
-	v := c.version(version)
-	if v == nil {
+func (c *Converter) WithoutPreserved(annotations map[string]string, of string, accepted []string) (map[string]*string, error) {
+	from := c.version(of)
+	if from == nil {
 		return nil, nil
 	}
 	paths, err := parsePaths(accepted)
 	if err != nil {
 		return nil, err
 	}
-	s := stepPool.Get().(*step)
-	defer s.release()
-	read := s.allPreserved(annotations, v)
-	var removed entries
-	read.entries = slices.DeleteFunc(read.entries, func(e entry) bool {
-		accepted := bytes.HasPrefix(e.pointer, []byte("/")) && v.placeOf(e.pointer).below(paths)
+	a := tree.NewArena()
+	defer a.Free()
+	data := preservedData{}
+	for _, v := range c.versions {
+		if text, there := annotations[v.annotation]; there {
+			data[v] = read(a, text)
+		}
+	}
+	own, changed := data[from], map[*version]bool{}
+	var removed []preserve.Entry
+	own.Entries = slices.DeleteFunc(own.Entries, func(e preserve.Entry) bool {
+		accepted := from.pathOf(e.Place()).below(paths)
 		if accepted {
 			removed = append(removed, e)
 		}
 		return accepted
 	})
-	if len(removed) == 0 {
-		return nil, nil
+	data[from], changed[from] = own, len(removed) > 0
+	for _, e := range removed {
+		if other := from.moveToSiblings(data, e); other != nil {
+			changed[other] = true
+		}
 	}
-	changes := map[string]*string{}
-	s.noteChange(changes, annotations, v, read)
-	c.moveToSiblings(s, changes, annotations, v, removed)
-	return changes, nil
-}
-
-// allPreserved returns the content of the annotation of a version, with its own names.
-func (s *step) allPreserved(annotations map[string]string, v *version) (read preserved) {
-	if text, there := annotations[v.annotation.text]; there && !s.readAnnotation([]byte(text), &read) {
-		read.unreadable = []byte(text)
-	}
-	read.entries = read.sorted()
-	return read
-}
-
-// noteChange records the changes that make annotations hold this content.
-func (s *step) noteChange(changes map[string]*string, annotations map[string]string, v *version, to preserved) {
-	if len(to.entries) > 0 || to.unreadable != nil {
-		changes[v.annotation.text] = new(string(s.pack(s.appendPreserved(to, nil))))
-	} else if _, there := annotations[v.annotation.text]; there {
-		changes[v.annotation.text] = nil
-	}
-}
-
-// moveToSiblings moves removed entries to the annotation of a version that shares the field,
-// unless such a version already holds a value: that one wins (preserved.go).
-func (c *Converter) moveToSiblings(s *step, changes map[string]*string, annotations map[string]string, v *version, removed entries) {
-	if v.fromHub == nil {
-		return
-	}
-	removed = s.asRulesName(removed, v)
-	for _, name := range v.fromHub.siblings {
-		sibling := c.version(name)
-		if sibling == nil {
+	var changes map[string]*string
+	for _, v := range c.versions {
+		if !changed[v] {
 			continue
 		}
-		existing := s.allPreserved(annotations, sibling)
-		existing.entries = s.asRulesName(existing.entries, sibling)
-		before := len(existing.entries)
-		removed = slices.DeleteFunc(removed, func(e entry) bool {
-			shared := e.kind == valueEntry && v.fromHub.shares(e.pointer, name)
-			if shared && existing.entries[:before].find(e.pointer, valueEntry) == nil && !c.isHeldElsewhere(s, annotations, v, e, name) {
-				existing.entries = append(existing.entries, e)
-			}
-			return shared
-		})
-		if len(existing.entries) > before {
-			existing.entries = s.asVersionNames(existing.sorted(), sibling)
-			s.noteChange(changes, annotations, sibling, existing)
+		if changes == nil {
+			changes = map[string]*string{}
+		}
+		changes[v.annotation] = nil
+		if of := data[v]; len(of.Entries) > 0 || of.Unreadable != "" {
+			changes[v.annotation] = new(string(of.Encode()))
 		}
 	}
-}
-
-// isHeldElsewhere reports whether a third version holds a value of a field that it shares with the
-// first one. The entry is as rules name it.
-func (c *Converter) isHeldElsewhere(s *step, annotations map[string]string, v *version, e entry, but string) bool {
-	return slices.ContainsFunc(v.fromHub.siblings, func(name string) bool {
-		other := c.version(name)
-		if other == nil || name == but || !v.fromHub.shares(e.pointer, name) {
-			return false
-		}
-		held := s.allPreserved(annotations, other)
-		return s.asRulesName(held.entries, other).find(e.pointer, valueEntry) != nil
-	})
+	return changes, nil
 }
 
 func parsePaths(texts []string) ([]Path, error) {
@@ -210,125 +178,43 @@ func Accepts(accepted []string, field string) bool {
 	return err == nil && other == nil && path.below(paths)
 }
 
-// pathOf returns the pointer of an entry as the text of a path.
-func (v *version) pathOf(pointer []byte) string {
-	if !bytes.HasPrefix(pointer, []byte("/")) {
-		return string(pointer)
-	}
-	return v.placeOf(pointer).String()
-}
-
-// placeOf returns the path of an entry's pointer, with [*] for every element.
-func (v *version) placeOf(pointer []byte) Path {
-	path, _ := v.locate(pointer)
+// pathOf returns the path of an address, with [*] for every element.
+func (v *version) pathOf(at preserve.Address) Path {
+	path, _ := v.locate(at)
 	return path
 }
 
-// locate returns placeOf and the schema of the place, nil if unknown.
-func (v *version) locate(pointer []byte) (Path, *shape.Schema) {
-	return locateIn(v.shape, splitPointer(pointer))
-}
-
-// locateIn returns the path and the schema of the place to which the segments of a pointer lead.
-func locateIn(at *shape.Schema, segments []string) (path Path, found *shape.Schema) {
-	for _, segment := range segments {
-		name := unescapePointer(segment)
-		switch {
-		case strings.HasPrefix(segment, "["), at != nil && (at.IsMap() || at.IsList()), at == nil && isIndex([]byte(segment)):
-			path, at = append(path, Each), elementShape(at, nil)
-		default:
-			path, at = append(path, name), shapeAt(at, Path{name})
+// locate returns pathOf and the schema of the place, nil if unknown.
+func (v *version) locate(at preserve.Address) (path Path, found *shape.Schema) {
+	found = v.shape
+	for _, segment := range at {
+		if segment.Element || found != nil && (found.IsMap() || found.IsList()) {
+			path, found = append(path, Each), elementShape(found, nil)
+		} else {
+			path, found = append(path, segment.Name), shapeAt(found, Path{segment.Name})
 		}
 	}
-	return path, at
-}
-
-// EntryKind is the kind of an Entry.
-type EntryKind string
-
-// Kinds of entries.
-const (
-	// EntryValue is the value of a field, or of an element without keys.
-	EntryValue EntryKind = "Value"
-	// EntryAbsence records that a field was absent that the way back would fill.
-	EntryAbsence EntryKind = "Absence"
-	// EntryOrder is the order of a list that is a map in the other version.
-	EntryOrder EntryKind = "Order"
-	// EntryExcluded is an element that a rule keeps out of the other version, at its index.
-	EntryExcluded EntryKind = "Excluded"
-)
-
-// Entry is what an annotation preserves at one place of a version.
-type Entry struct {
-	// Pointer is a JSON Pointer in which elements of a list with keys are named by these, as in
-	// the annotation.
-	Pointer string
-	Kind    EntryKind
-	// Value is JSON, nil for an absence.
-	Value []byte
-	// Anchor is the number of segments of the pointer that lead to the object without which the
-	// entry is not restored.
-	Anchor int
-	// Digest identifies the result of an element without keys in the other version. It is empty
-	// for other entries.
-	Digest string
+	return path, found
 }
 
 // Entries returns what the annotations of an object preserve of a version of a resource
-// (plural.group), sorted by pointer and kind. readable is false if at least a part of the annotation
+// (plural.group), sorted by address. readable is false if at least a part of the annotation
 // is in another format.
-func Entries(annotations map[string]string, resource, version string) (all []Entry, readable bool) {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	var read preserved
-	readable = true
-	if text, there := annotations[AnnotationName(resource, version)]; there {
-		readable = s.readAnnotation([]byte(text), &read) && read.unreadable == nil
-	}
-	kinds := map[entryKind]EntryKind{valueEntry: EntryValue, absenceEntry: EntryAbsence, orderEntry: EntryOrder, excludedEntry: EntryExcluded}
-	for _, e := range read.sorted() {
-		if !bytes.HasPrefix(e.pointer, []byte("/")) {
-			readable = false // an entry has a pointer
-			continue
-		}
-		one := Entry{Pointer: string(e.pointer), Kind: kinds[e.kind], Anchor: bytes.Count(e.pointer, []byte("/")) - 1}
-		if e.kind != absenceEntry {
-			one.Value = bytes.Clone(e.value)
-		}
-		if anchor, err := strconv.Atoi(string(e.anchor)); err == nil && anchor >= 0 && anchor < one.Anchor {
-			one.Anchor = anchor
-		}
-		if isString(e.images) {
-			one.Digest = decodeString(e.images)
-		}
-		all = append(all, one)
-	}
-	return all, readable
+func Entries(annotations map[string]string, resource, version string) (all []preserve.Entry, readable bool) {
+	data := dataOf(annotations, resource, version)
+	return data.Entries, data.Unreadable == ""
 }
 
 // Dropped returns the pointers of values that were dropped by overflow: Drop, as far as the
 // annotation names them.
 func Dropped(annotations map[string]string, resource, version string) (pointers []string) {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	value := s.formatted([]byte(annotations[AnnotationName(resource, version)]))
-	if packed := value.get(&nameDeflate); packed != nil {
-		value = s.formatted(s.inflate(packed))
-	}
-	list := value.get(&nameDropped)
-	if list == nil || json.Unmarshal(list.text, &pointers) != nil {
-		return nil
-	}
-	return pointers
+	return dataOf(annotations, resource, version).Dropped
 }
 
-// Digest returns the digest of the result of an element without keys, which is given as JSON.
-func Digest(element []byte) string {
-	s := stepPool.Get().(*step)
-	defer s.release()
-	value, err := s.parse(element, openAll)
-	if err != nil {
-		return ""
+func dataOf(annotations map[string]string, resource, version string) preserve.Data {
+	text, there := annotations[AnnotationName(resource, version)]
+	if !there {
+		return preserve.Data{}
 	}
-	return decodeString(s.digest(value, nil))
+	return read(tree.NewArena(), text) // it is not freed: the entries are a part of it
 }

@@ -47,10 +47,10 @@ func TestPlaces(t *testing.T) {
 
 func TestPreservedIn(t *testing.T) {
 	c := converterOf(t, inventoryResult(t))
-	text := `{"format":2,"fields":{"/spec/note":"precious","/ports/0":{"name":"a","w":7},"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
+	text := `{"format":3,"values":{"/spec/note":"precious","/ports/[#0011223344556677]/w":7,"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
 	want := []conversion.Preserved{{
 		Version: "v1", Bytes: len(text),
-		Fields: []string{".pools[*].own", ".ports[*]", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*]", ".spec.note"},
+		Fields: []string{".pools[*].own", ".ports[*].w", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*].w", ".spec.note"},
 	}}
 	expect.Equal(t, "held", want, c.PreservedIn(map[string]string{preservedV1: text, "conversion-operator.io/v1.others.example.com": text}))
 	want = []conversion.Preserved{{Version: "v1", Bytes: len("garbage"), Unreadable: true}}
@@ -60,7 +60,7 @@ func TestPreservedIn(t *testing.T) {
 func TestUnplaced(t *testing.T) {
 	c := converterOf(t, between(t, "spec: {type: object, properties: {note: {type: string, maxLength: 5}}}, pools: {type: object, additionalProperties: {type: object, properties: {cpu: {type: integer}}}}",
 		"spec: {type: object, properties: {note: {type: string}}}", ""))
-	text := `{"format":2,"fields":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":["/spec/mode"]}`
+	text := `{"format":3,"values":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":["/spec/mode"]}`
 	var got []string
 	for _, one := range c.Unplaced(map[string]string{preservedV1: text}, "v1") {
 		said := one.Field
@@ -77,9 +77,9 @@ func TestUnplaced(t *testing.T) {
 
 func TestWithoutPreserved(t *testing.T) {
 	c := converterOf(t, inventoryResult(t))
-	two := `{"format":2,"fields":{"/ports/0":{"w":7},"/spec/note":"precious"},"images":{"/ports/0":"0011223344556677","/spec/note":["/b"]}}`
-	one := `{"format":2,"fields":{"/ports/0":{"w":7}},"images":{"/ports/0":"0011223344556677"}}`
-	long := `{"format":2,"fields":{"/spec/note":"` + strings.Repeat("long ", 8<<10) + `","/ports/0":{"w":7}}}`
+	two := `{"format":3,"values":{"/ports/[#0011223344556677]/w":7,"/spec/note":"precious"},"rules":"x"}`
+	one := `{"format":3,"rules":"x","values":{"/ports/[#0011223344556677]/w":7}}`
+	long := `{"format":3,"values":{"/spec/note":"` + strings.Repeat("long ", 8<<10) + `","/ports/[#0011223344556677]/w":7}}`
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		accepted    []string
@@ -93,8 +93,8 @@ func TestWithoutPreserved(t *testing.T) {
 		"what cannot be read":   {map[string]string{preservedV1: "garbage"}, []string{".spec"}, nil},
 		"of another kind":       {map[string]string{"conversion-operator.io/v1.others.example.com": two}, []string{".spec"}, nil},
 		"of the other version":  {map[string]string{"conversion-operator.io/v2.widgets.example.com": two}, []string{".spec"}, nil},
-		"what is carried on":    {map[string]string{preservedV1: `{"format":2,"fields":{"/spec/note":1},"unreadable":"x"}`}, []string{".spec"}, map[string]*string{preservedV1: new(`{"format":2,"unreadable":"x"}`)}},
-		"what becomes readable": {map[string]string{preservedV1: long}, []string{".spec.note"}, map[string]*string{preservedV1: new(`{"format":2,"fields":{"/ports/0":{"w":7}}}`)}},
+		"what is carried on":    {map[string]string{preservedV1: `{"format":3,"values":{"/spec/note":1},"unreadable":"x"}`}, []string{".spec"}, map[string]*string{preservedV1: new(`{"format":3,"unreadable":"x"}`)}},
+		"what becomes readable": {map[string]string{preservedV1: long}, []string{".spec.note"}, map[string]*string{preservedV1: new(`{"format":3,"rules":"","values":{"/ports/[#0011223344556677]/w":7}}`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.WithoutPreserved(test.annotations, "v1", test.accepted)

@@ -51,7 +51,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 // for comparison, use the budget of the object.
 func TestForgedElementsHaveTheSameBudget(t *testing.T) {
 	c := costlyConverter(t)
-	preserved := repeated("{", `"/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
+	preserved := repeated("{", `"~/l/%d":{"text":"`+strings.Repeat("a", 9000)+`"}`, "}")(70)
 	_, err := c.Convert(nil, []byte(annotated("v2", "v1 "+preserved, `"l":[{"same":true}]`)), "v1")
 	expect.Equal(t, "field", ".l[*].same", wantError[*conversion.BudgetError](t, "forged", err).Field)
 }
@@ -83,8 +83,7 @@ func TestWorkHasALimit(t *testing.T) {
 	_, err := c.Convert(nil, []byte(widget("v1", fields(long, 3000, `{"b":""}`))), "v2")
 	expect.Equal(t, "limit", conversion.WorkLimit, wantError[*conversion.BudgetError](t, "leaving", err).Limit)
 	const preserved = `v1 {"/m/k/in/1/b":"x"}`
-	_, err = c.Convert(nil, []byte(annotated("v2", preserved, fields(long, 30_000, `{}`))), "v1")
-	_ = wantError[*conversion.BudgetError](t, "coming back", err)
+	convert(t, c, annotated("v2", preserved, fields(long, 30_000, `{}`)), "v1")
 	convert(t, c, widget("v1", fields("k", 100_000, `{}`)), "v2")
 	convert(t, c, annotated("v2", preserved, fields("k", 100_000, `{}`)), "v1")
 }

@@ -188,11 +188,6 @@ func TestOpenStackMachine(t *testing.T) {
 			"v1", `"spec":{"flavor":"m1","image":"ubuntu","rootVolume":{"diskSize":25,"volumeType":"ssd","availabilityZone":"nova"},"ports":[{"description":"a","network":{"name":"n"},"securityGroupFilters":[{"name":"default"},{"id":"5c0a2d4e-0000-4000-8000-000000000001"}]},{}]}`,
 			named("v2", "", `"spec":{"flavor":"m1","image":{"filter":{"name":"ubuntu"}},"rootVolume":{"sizeGiB":25,"type":"ssd","availabilityZone":{"name":"nova"}},"ports":[{"description":"a","network":{"filter":{"name":"n"}},"securityGroups":[{"filter":{"name":"default"}},{"id":"5c0a2d4e-0000-4000-8000-000000000001"}]},{}]}`),
 		},
-		"a preserved field": {
-			"v1", `"spec":{"flavor":"m1","image":"i","ports":[{},{"securityGroupFilters":[{"name":"a","tags":"x,y"}]}]}`,
-			named("v2", `v1 {"/spec/ports/1":{"securityGroupFilters":[{"name":"a","tags":"x,y"}]},"@/spec/ports/1":`+digest(`{"securityGroups":[{"filter":{"name":"a"}}]}`)+`}`,
-				`"spec":{"flavor":"m1","image":{"filter":{"name":"i"}},"ports":[{},{"securityGroups":[{"filter":{"name":"a"}}]}]}`),
-		},
 		"back": {
 			"v2", `"spec":{"flavor":"m1","image":{"id":"i"},"ports":[{"securityGroups":[{"filter":{"projectID":"p"}}]},{"securityGroups":[]}]}`,
 			named("v1", "", `"spec":{"flavor":"m1","ports":[{"securityGroupFilters":[{"projectId":"p"}]},{"securityGroupFilters":[]}],"imageUUID":"i"}`),
@@ -224,13 +219,13 @@ func TestMovedSiblings(t *testing.T) {
 	wantSteps(t, c, steps)
 
 	name := func(version string) string { return conversion.AnnotationName("widgets.example.com", version) }
-	annotations := map[string]string{name("v1"): `{"format":2,"fields":{"/ports/[label=\"x\"]/own":"1"}}`}
+	annotations := map[string]string{name("v1"): `{"format":3,"rules":"","hidden":{"/ports/[label=\"x\"]/own":"1"}}`}
 	if held := c.PreservedIn(annotations); len(held) != 1 || !slices.Equal(held[0].Fields, []string{".ports[*].own"}) {
 		t.Errorf("preserved: %+v", held)
 	}
 	changes, err := c.WithoutPreserved(annotations, "v1", []string{".ports[*].own"})
 	expect.NoError(t, err)
-	expect.Equal(t, "change of v3", new(`{"format":2,"fields":{"/doors/[title=\"x\"]/own":"1"}}`), changes[name("v3")])
+	expect.Equal(t, "change of v3", new(`{"format":3,"rules":"","hidden":{"/doors/[title=\"x\"]/own":"1"}}`), changes[name("v3")])
 	places, err := conversion.NewPlaces(result.Ruleset, "v2")
 	expect.NoError(t, err)
 	for field, want := range map[string]conversion.Place{".ports[*].own": conversion.NoPlace, ".ports[*].label": conversion.WholePlace, ".listeners[*].title": conversion.NoPlace} {

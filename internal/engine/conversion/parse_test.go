@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // FuzzBytes checks that only JSON is converted, and all JSON is converted. Unlike encoding/json,
@@ -20,7 +21,7 @@ func FuzzBytes(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, ` {"a":[1,-0,1e+5,0.10,true,false,null,"\u0041é"]} `, `{"a":1,"a":2}`, `{"a":1}x`, `01`, `1.`, `"\x"`, "\"\xff\"", "\"\x01\"",
 		`1,"spec":{"hostPort":"a:1","rows":[{"only":1}],"ports":[{"name":"a"}]}`, `"\ud800"`, `[[[[]]]]`, `1,"\u0073pec":null`, `1}`,
-		`1,"metadata":{"annotations":{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/rows/0\":{\"x\":\"a\",\"only\":1}}}"}},"spec":{"rows":[{"x":"a"}]}`,
+		`1,"metadata":{"annotations":{"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/rows/0\":{\"x\":\"a\",\"only\":1}}}"}},"spec":{"rows":[{"x":"a"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -75,7 +76,7 @@ func TestDeep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := converterOf(t, between(t, test.v1, test.v2, test.rules))
 			for _, brackets := range [][2]string{{"[", "]"}, {`{"\u0061":[`, "]}"}} {
-				depth := (conversion.MaxDepth - 10) / len(brackets[1])
+				depth := (tree.MaxDepth - 10) / len(brackets[1])
 				object := widget("v1", strings.Replace(test.fields, "DEEP", nested(brackets[0], brackets[1], depth), 1))
 				there := convert(t, c, object, "v2")
 				if back := convert(t, c, there, "v1"); !sameJSON(t, object, back) {

@@ -4,10 +4,8 @@
 package conversion
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -91,18 +89,6 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(segment string) string { return pointerEscapes.Replace(segment) }
 
-// appendPointerName appends a name as a segment of a JSON Pointer.
-func appendPointerName(dst, name []byte) []byte {
-	if bytes.IndexByte(name, '~') >= 0 || bytes.IndexByte(name, '/') >= 0 {
-		return append(dst, escapePointer(string(name))...)
-	}
-	return append(dst, name...)
-}
-
-var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
-
-func unescapePointer(segment string) string { return pointerNames.Replace(segment) }
-
 // Meets reports whether both paths can lead to the same field, or one of them into the other. [*]
 // stands for any segment.
 func (p Path) Meets(other Path) bool {
@@ -156,69 +142,4 @@ func CheckMetadata(path Path) error {
 		return fmt.Errorf("%s cannot be: %s: correct the name", path, strings.Join(problems, ", "))
 	}
 	return nil
-}
-
-// pathContext is the element of a list or map that is the object of a scope, nil for the root. It
-// becomes a JSON Pointer only if something is preserved.
-type pathContext struct {
-	parent     *pathContext
-	collection *collection
-	// element is the element if it has a name: a key in a map, or keys in a list. Otherwise index
-	// is used.
-	element *node
-	index   int
-}
-
-// width estimates the length of the pointer of a list or map. It is 0 if nothing is restored,
-// because then no pointers are looked up.
-func (s *step) width(pc *pathContext) int {
-	if len(s.restore) == 0 {
-		return 0
-	}
-	width := len(pc.collection.pointer)
-	for above := pc.parent; above != nil; above = above.parent {
-		width += len(above.collection.pointer)
-		if above.element == nil {
-			continue
-		}
-		width += len(above.element.key)
-		for i := range above.collection.keys {
-			if value := above.element.get(&above.collection.keys[i]); value != nil {
-				width += len(value.text)
-			}
-		}
-	}
-	return width
-}
-
-// append appends the pointer of the element.
-func (p *pathContext) append(dst []byte) []byte {
-	if p == nil {
-		return dst
-	}
-	dst = append(p.parent.append(dst), p.collection.pointer...)
-	if p.collection.isObject {
-		return dst
-	}
-	dst = append(dst, '/')
-	switch {
-	case p.element == nil:
-		return strconv.AppendInt(dst, int64(p.index), 10)
-	case p.collection.isMap:
-		return append(dst, escapePointer(p.element.decodedName())...)
-	}
-	return appendSelector(dst, p.element, p.collection.keys)
-}
-
-// appendSelector appends the selector of an element of a list, such as
-// [name="http",protocol="TCP"].
-func appendSelector(dst []byte, element *node, keys []name) []byte {
-	for i := range keys {
-		dst = append(dst, "[,"[min(i, 1)])
-		dst = append(append(dst, escapePointer(keys[i].text)...), '=')
-		if value := element.get(&keys[i]); value != nil {
-			dst = append(dst, escapePointer(canonical(value))...)
-		}
-	}
-	return append(dst, ']')
 }

@@ -4,9 +4,7 @@
 package conversion
 
 import (
-	"bytes"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -68,8 +66,6 @@ type places []placed
 type placed struct {
 	// own leads to the value in the version, with the names of the hub. place is its place, or the same.
 	own, place Path
-	// pointer and placePointer are those of own and place.
-	pointer, placePointer []byte
 	// hasElements is true for a list or map, whose elements have the places inside.
 	hasElements bool
 	inside      places
@@ -80,7 +76,7 @@ func (s *Scope) places(ofHub bool) (all places) {
 		c := &s.Collections[i]
 		inside, own := c.Scope.places(ofHub), c.At(ofHub)
 		if len(c.Spoke) > 0 || len(inside) > 0 {
-			all = append(all, placed{own, c.Path, []byte(own.Pointer()), []byte(c.Path.Pointer()), !c.Object, inside})
+			all = append(all, placed{own, c.Path, !c.Object, inside})
 		}
 	}
 	return all
@@ -100,98 +96,4 @@ func (p places) path(of Path) Path {
 		return slices.Concat(p[i].place, p[i].inside.path(rest))
 	}
 	return of
-}
-
-// toRules returns a pointer in the version with places, and ofVersion the reverse.
-func (p places) toRules(pointer []byte) []byte {
-	moved, _ := p.moved(pointer, nil, true)
-	return moved
-}
-
-func (p places) ofVersion(pointer []byte) []byte {
-	moved, _ := p.moved(pointer, nil, false)
-	return moved
-}
-
-// moved returns a pointer with places, or with the paths in the version, and the anchor of an entry there.
-func (p places) moved(pointer, anchor []byte, toPlaces bool) (moved, movedAnchor []byte) {
-	if len(p) == 0 || len(pointer) == 0 || pointer[0] != '/' {
-		return pointer, anchor
-	}
-	length, err := strconv.Atoi(string(anchor))
-	if err != nil || length < 0 {
-		length = -1
-	}
-	moved, end := p.move(pointer, length, toPlaces)
-	if length >= 0 && end != length {
-		anchor = strconv.AppendInt(nil, int64(end), 10)
-	}
-	return moved, anchor
-}
-
-// move returns a pointer in a scope, and the number of segments that lead to the anchor, which is negative if
-// the anchor is outside of the scope. An anchor around the value, in its scope, becomes that scope.
-func (p places) move(pointer []byte, anchor int, toPlaces bool) (moved []byte, movedAnchor int) {
-	for i := range p {
-		from, to := ends(toPlaces, p[i].pointer, p[i].placePointer)
-		rest, is := cutPointer(pointer, from)
-		if !is {
-			continue
-		}
-		element := 0
-		if p[i].hasElements && len(rest) > 0 {
-			if element = bytes.IndexByte(rest[1:], '/') + 1; element == 0 {
-				element = len(rest)
-			}
-		}
-		depth, into := bytes.Count(from, []byte("/")), bytes.Count(to, []byte("/"))
-		around := depth + min(element, 1)
-		inner, innerAnchor := p[i].inside.move(rest[element:], anchor-around, toPlaces)
-		switch {
-		case anchor >= around:
-			anchor = into + min(element, 1) + innerAnchor
-		case anchor >= depth:
-			anchor = into
-		case anchor > 0 && depth != into:
-			anchor = 0
-		}
-		return slices.Concat(to, rest[:element], inner), anchor
-	}
-	return pointer, anchor
-}
-
-// cutPointer reports whether a pointer is another one or leads into it, and returns the rest.
-func cutPointer(pointer, prefix []byte) (rest []byte, is bool) {
-	rest, is = bytes.CutPrefix(pointer, prefix)
-	return rest, is && (len(rest) == 0 || rest[0] == '/')
-}
-
-// entries returns sorted entries with places, or with the paths of their version.
-func (p places) entries(of entries, toPlaces bool) entries {
-	if len(p) == 0 || len(of) == 0 {
-		return of
-	}
-	moved := slices.Clone(of)
-	for i := range moved {
-		moved[i].pointer, moved[i].anchor = p.moved(moved[i].pointer, moved[i].anchor, toPlaces)
-	}
-	return moved.sorted()
-}
-
-// asRulesName returns sorted entries of a version with the names of the hub, and places.
-func (s *step) asRulesName(of entries, v *version) entries {
-	return s.placesOf(v).entries(s.renamedEntries(of, v.hubNames), true)
-}
-
-// asVersionNames returns sorted entries with the names and paths of their version.
-func (s *step) asVersionNames(of entries, v *version) entries {
-	return s.renamedEntries(s.placesOf(v).entries(of, false), v.ownNames)
-}
-
-// placesOf returns the places of a version. Those of the hub depend on the spoke of the step.
-func (s *step) placesOf(v *version) places {
-	if v.toHub != nil {
-		return v.toHub.sourcePlaces
-	}
-	return s.hubPlaces
 }

@@ -4,246 +4,137 @@
 package conversion
 
 import (
-	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
-	"strconv"
+	"sort"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// entry is a value of one version that is preserved in an annotation while the object is in
-// another version.
-type entry struct {
-	// pointer is the place in the object: a JSON Pointer in which elements of a list with keys are
-	// named by these, such as /spec/ports/[name="http"]/weight.
-	pointer []byte
-	kind    entryKind
-	// value is JSON: nil for an absence, and a list of keys for an order.
-	value []byte
-	// images is a JSON list of the pointers of the fields that held an image of the value in the
-	// other version, nil if there were none. For an element without keys, it is a digest.
-	images []byte
-	// anchor is the number of segments of the pointer that lead to the object without which the
-	// entry is not restored, as text. Nil stands for the parent object.
-	anchor []byte
-	state  entryState
-}
-
-type entryKind byte
+// PreservedPrefix is the prefix of annotations with preserved values.
+const PreservedPrefix = "conversion-operator.io/"
 
 const (
-	// valueEntry is the value of a field, or of an element without keys.
-	valueEntry entryKind = iota
-	// absenceEntry records that a field was absent that the way back would fill.
-	absenceEntry
-	// orderEntry is the order of a list that is a map in the other version.
-	orderEntry
-	// excludedEntry is an element that a rule keeps out of the other version, at its index.
-	excludedEntry
+	// MaxAnnotations is the API server's limit for all annotations of an object together, names
+	// and values, in bytes. The API server checks it in the answer of a conversion:
+	// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+	MaxAnnotations = 256 << 10
+	// maxDropped is the number of dropped values that an annotation names.
+	maxDropped = 20
 )
 
-// isData reports whether an entry of the kind has a part of the object, and not just says how it was.
-func (k entryKind) isData() bool { return k == valueEntry || k == excludedEntry }
-
-// entryState is what happened to an entry in a conversion to its version.
-type entryState byte
-
-const (
-	// notLookedUp: no rule has looked the entry up.
-	notLookedUp entryState = iota
-	// consumed: the entry was restored, or live data superseded it.
-	consumed
-	// refused: the field does not allow the value.
-	refused
-	// deferred: the counterpart is preserved itself, so it was not deleted, or the field of another value
-	// of the same rule does not allow that value.
-	deferred
-	// unedited: the element replaces the result of the rules, because that was not edited.
-	unedited
-)
-
-// entries are those of one version. They are sorted by pointer and kind after reading and before
-// writing.
-type entries []entry
-
-func compareEntries(a, b entry) int {
-	return cmp.Or(bytes.Compare(a.pointer, b.pointer), cmp.Compare(a.kind, b.kind))
-}
-
-// find returns an entry of sorted entries, nil if there is none.
-func (e entries) find(pointer []byte, kind entryKind) *entry {
-	pos, found := slices.BinarySearchFunc(e, entry{pointer: pointer, kind: kind}, compareEntries)
-	if !found {
-		return nil
+// AnnotationName returns the name of the annotation with the preserved values of a version of a
+// resource (plural.group). The name contains the resource, because controllers copy annotations
+// between kinds. The part after the slash has at most 63 characters, which is the limit of
+// Kubernetes: a longer one ends in the first 16 digits of its SHA-256.
+func AnnotationName(resource, version string) string {
+	const longest, digits = 63, 16
+	name := version + "." + resource
+	if len(name) > longest {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:longest-digits-len("-")] + "-" + hex.EncodeToString(sum[:])[:digits]
 	}
-	return &e[pos]
+	return PreservedPrefix + name
 }
 
-// withPrefix returns the sorted entries whose pointer begins with the prefix.
-func (e entries) withPrefix(prefix []byte) entries {
-	start, _ := slices.BinarySearchFunc(e, prefix, func(e entry, prefix []byte) int { return bytes.Compare(e.pointer, prefix) })
-	end := start
-	for end < len(e) && bytes.HasPrefix(e[end].pointer, prefix) {
-		end++
-	}
-	return e[start:end]
-}
+// preservedData is the preserved data of an object, by version.
+type preservedData map[*version]preserve.Data
 
-// areSorted reports whether entries are in order and have no duplicates.
-func (e entries) areSorted() bool {
-	for i := 1; i < len(e); i++ {
-		if compareEntries(e[i-1], e[i]) >= 0 {
-			return false
-		}
-	}
-	return true
-}
+var annotationsPath = Path{"metadata", "annotations"}
 
-// sorted sorts entries. Of duplicates, the last one stays.
-func (e entries) sorted() entries {
-	slices.SortStableFunc(e, compareEntries)
-	unique := e[:0]
-	for i, each := range e {
-		if i+1 == len(e) || compareEntries(each, e[i+1]) != 0 {
-			unique = append(unique, each)
-		}
-	}
-	return unique
-}
-
-// preserve preserves a value of a scope that has no image in the other version, or an absence. Its
-// anchor is that of the slot.
-func (s *step) preserve(pc *pathContext, field *slot, kind entryKind, value []byte) {
-	e := entry{pointer: s.pointer(pc, field.pointer), kind: kind, value: value, anchor: s.anchorOf(pc, field.path, len(field.anchor))}
-	s.preserving = append(s.preserving, e)
-	s.spendPlace(len(e.pointer))
-}
-
-// anchorOf returns the anchor of an entry, nil if it is the parent object.
-func (s *step) anchorOf(pc *pathContext, path segments, anchor int) []byte {
-	if anchor >= len(path)-1 {
-		return nil
-	}
-	return s.anchor(pc, anchor)
-}
-
-// anchor returns the number of segments that lead to the object of the scope, and length more.
-func (s *step) anchor(pc *pathContext, length int) []byte {
-	start := len(s.text)
-	s.text = pc.append(s.text)
-	length += bytes.Count(s.text[start:], []byte("/"))
-	s.text = strconv.AppendInt(s.text[:start], int64(length), 10)
-	return s.textFrom(start)
-}
-
-// pointer returns the complete pointer of a place in a scope.
-func (s *step) pointer(pc *pathContext, pointer string) []byte {
-	start := len(s.text)
-	s.text = append(pc.append(s.text), pointer...)
-	return s.textFrom(start)
-}
-
-// preserved returns the preserved entry of a place in a scope, nil if there is none.
-func (s *step) preserved(pc *pathContext, pointer string, kind entryKind) *entry {
-	if len(s.restore) == 0 {
-		return nil
-	}
-	start := len(s.text)
-	found := s.restore.find(s.pointer(pc, pointer), kind)
-	s.text = s.text[:start]
-	return found
-}
-
-// hasValuesBelow reports whether a value is preserved below an object of a scope, and so would not
-// be restored without that object: in this step since a number of entries, or earlier for a third
-// version. An absence needs no object: without it, nothing is filled in.
-func (s *step) hasValuesBelow(pc *pathContext, pointer string, since int) bool {
-	start := len(s.text)
-	prefix := append(s.pointer(pc, pointer), '/')
-	defer func() { s.text = s.text[:start] }()
-	isValue := func(e entry) bool { return e.kind != absenceEntry && bytes.HasPrefix(e.pointer, prefix) }
-	return slices.ContainsFunc(s.preserving[since:], isValue) ||
-		slices.ContainsFunc(s.foreignEntries, func(other entries) bool { return slices.ContainsFunc(other.withPrefix(prefix), isValue) })
-}
-
-// adoptFromSiblings moves the entries of fields that the target version shares with other spokes
-// out of their annotations. The target's own entries win.
-func (c *Converter) adoptFromSiblings(s *step, metadata *node, d *direction, targetData *preserved) error {
-	annotations := metadata.get(&nameAnnotations)
-	if annotations == nil {
-		return nil
-	}
-	own := targetData.entries
-	for _, name := range d.siblings {
-		sibling := c.version(name)
-		if sibling == nil || !c.siblingHolds(s, annotations, sibling, func(e entry) bool { return e.kind == valueEntry && d.shares(e.pointer, name) }) {
+// takeData removes the annotations with preserved data from an object. Text that it cannot read stays in its annotation:
+// users can write annotations, and later versions of this program write other formats.
+func (r *conversionRun) takeData(root *tree.Node) *tree.Node {
+	r.data = preservedData{}
+	for _, v := range r.of.versions {
+		at := []string{"metadata", "annotations", v.annotation}
+		text := root.At(at)
+		if !text.Is(tree.String) {
 			continue
 		}
-		other := s.takePreserved(metadata, sibling, nil)
-		rest := other.entries[:0:0]
-		for _, e := range other.entries {
-			switch {
-			case e.kind != valueEntry || !d.shares(e.pointer, name):
-				rest = append(rest, e)
-			case own.find(e.pointer, e.kind) == nil:
-				targetData.entries = append(targetData.entries, e)
-			}
-		}
-		other.entries = rest
-		if err := s.writePreserved(metadata, sibling, other); err != nil {
-			return err
+		if read, ok := preserve.Decode(r.Arena, []byte(text.Text())); ok {
+			read.Dropped = nil
+			r.data[v] = read
+			root = r.WithAt(root, at, nil)
 		}
 	}
-	targetData.entries = targetData.sorted()
-	return nil
+	if len(r.data) > 0 && root.At(annotationsPath).Len() == 0 {
+		root = r.WithAt(root, annotationsPath, nil)
+	}
+	return root
 }
 
-// supersedeInSiblings removes entries of other spokes for fields that they share with the source
-// version, if that has just preserved a value.
-func (c *Converter) supersedeInSiblings(s *step, metadata *node, d *direction) error {
-	annotations := metadata.get(&nameAnnotations)
-	if annotations == nil || len(s.preserving) == 0 {
-		return nil
+// putData sets the annotations with preserved data. from is the version that the object was converted from.
+func (r *conversionRun) putData(root *tree.Node, from, to *version) (*tree.Node, error) {
+	r.NewRun()
+	if !root.Get("metadata").Is(tree.Object) {
+		root = r.With(root, "metadata", r.NewObject())
 	}
-	for _, name := range d.reverse.siblings {
-		sibling := c.version(name)
-		if sibling == nil || !c.siblingHolds(s, annotations, sibling, func(e entry) bool { return s.isSuperseded(d.reverse, &e, name) }) {
+	truncates := r.of.ruleset.truncates(to.name)
+	without := root
+	for _, v := range r.of.versions {
+		kept := r.data[v]
+		if len(kept.Entries) == 0 && kept.Unreadable == "" {
 			continue
 		}
-		other := s.takePreserved(metadata, sibling, nil)
-		other.entries = slices.DeleteFunc(other.entries, func(e entry) bool {
-			return s.isSuperseded(d.reverse, &e, name)
-		})
-		if err := s.writePreserved(metadata, sibling, other); err != nil {
-			return err
+		at := []string{"metadata", "annotations", v.annotation}
+		if text := root.At(at); text.Is(tree.String) {
+			kept.Unreadable = text.Text()
+			root, without, r.data[v] = r.WithAt(root, at, nil), r.WithAt(without, at, nil), kept
 		}
-	}
-	return nil
-}
-
-// isSuperseded reports whether an entry of a sibling is for a field of which this conversion has
-// preserved a value.
-func (s *step) isSuperseded(reverse *direction, e *entry, sibling string) bool {
-	return e.kind == valueEntry && reverse.shares(e.pointer, sibling) && s.preserving.find(e.pointer, valueEntry) != nil
-}
-
-// siblingHolds reports whether the annotations of a sibling hold one of some entries. If they do
-// not, they stay unchanged.
-func (c *Converter) siblingHolds(s *step, annotations *node, sibling *version, one func(entry) bool) bool {
-	if annotations.get(&sibling.annotation) == nil {
-		return false
-	}
-	other := s.peekPreserved(annotations, sibling)
-	return slices.ContainsFunc(other.entries, one)
-}
-
-// shares reports whether the sibling has the field of an entry, too.
-func (d *direction) shares(pointer []byte, sibling string) bool {
-	for scope, rest := range d.scopesOf(pointer) {
-		for i := range scope.arriving {
-			if scope.arriving[i].pointer == string(rest) && slices.Contains(scope.arriving[i].siblings, sibling) {
-				return true
-			}
+		others := annotationsSize(root.At(annotationsPath))
+		text, fits := r.encode(kept, MaxAnnotations-len(v.annotation)-others, truncates)
+		if !fits && !truncates {
+			return root, &OverflowError{Version: v.name, Preserved: len(text), Others: others}
 		}
+		r.outcome.PreservedBytes += len(text)
+		root = r.WithAt(root, at, r.NewText(string(text)))
 	}
-	return false
+	if truncates && annotationsSize(root.At(annotationsPath)) > MaxAnnotations {
+		return r.truncate(without, from, to), nil
+	}
+	return root, nil
+}
+
+// encode returns the text of preserved data, and whether there is room for it, perhaps without its largest values.
+func (r *conversionRun) encode(data preserve.Data, room int, complete bool) (text []byte, fits bool) {
+	if len(data.Entries) == 0 {
+		text = []byte(data.Unreadable)
+	} else {
+		text = data.Encode()
+	}
+	if complete || len(text) <= room || !r.of.ruleset.DropOverflow || len(data.Entries) == 0 {
+		return text, len(text) <= room
+	}
+	size := func(e preserve.Entry) int {
+		if e.Value == nil {
+			return 0
+		}
+		return len(e.Value.JSON())
+	}
+	largest := slices.Clone(data.Entries)
+	slices.SortStableFunc(largest, func(a, b preserve.Entry) int { return cmp.Compare(size(b), size(a)) })
+	without := func(count int) []byte {
+		rest := preserve.Data{Entries: largest[count:], Unreadable: data.Unreadable}
+		for _, e := range largest[:min(count, maxDropped)] {
+			rest.Dropped = append(rest.Dropped, e.At.Pointer())
+		}
+		return rest.Encode()
+	}
+	// The smallest number of values to drop: the text shrinks with each of them.
+	count := 1 + sort.Search(len(largest)-1, func(i int) bool { return len(without(i+1)) <= room })
+	r.outcome.DroppedValues += count
+	text = without(count)
+	return text, len(text) <= room
+}
+
+// annotationsSize is the size of annotations in bytes, as the API server counts it.
+func annotationsSize(annotations *tree.Node) (total int) {
+	for _, m := range annotations.Members() {
+		total += len(m.Name) + len(m.Value.Text())
+	}
+	return total
 }

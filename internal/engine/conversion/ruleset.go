@@ -285,6 +285,19 @@ func HashOf(text []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// fingerprint identifies the rules and the schemas in preserved data.
+func (p *Ruleset) fingerprint() string {
+	const digits = 8
+	rules := *p
+	rules.Schemas, rules.Truncating = nil, nil
+	all := sha256.New()
+	_, _ = io.WriteString(all, rules.Hash()) // a hash accepts all writes
+	for _, name := range p.Versions {
+		_, _ = all.Write(p.Schemas[name])
+	}
+	return hex.EncodeToString(all.Sum(nil))[:digits]
+}
+
 // Load reads a ruleset that Marshal wrote. It fails for an unknown format, and for rules that a
 // converter could not follow.
 func Load(data []byte) (*Ruleset, error) {

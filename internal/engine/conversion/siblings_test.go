@@ -46,16 +46,16 @@ func TestPreservedMovesToSibling(t *testing.T) {
 	c := converterOf(t, compile.Compile(widgets(t, map[string]string{"v1": fields, "v2": hub, "v3": "own: {type: string}", "v4": "own: {type: string}"}),
 		from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}, {version: v3}, {version: v4}]}")))
 	name := func(version string) string { return conversion.AnnotationName("widgets.example.com", version) }
-	const going = `{"format":2,"fields":{"/only":"1","/own":"2"}}`
+	const going = `{"format":3,"rules":"","hidden":{"/only":"1","/own":"2"}}`
 	for what, test := range map[string]struct {
 		others map[string]string
 		want   map[string]string
 	}{
-		"nothing is there": {nil, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"}}`}},
-		"something else":   {map[string]string{name("v3"): `{"format":2,"fields":{"/x":1}}`}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2","/x":1}}`}},
-		"its own":          {map[string]string{name("v3"): `{"format":2,"fields":{"/own":"3"}}`}, map[string]string{}},
-		"that of a third":  {map[string]string{name("v4"): `{"format":2,"fields":{"/own":"4"}}`}, map[string]string{}},
-		"text":             {map[string]string{name("v3"): "text"}, map[string]string{name("v3"): `{"format":2,"fields":{"/own":"2"},"unreadable":"text"}`}},
+		"nothing is there": {nil, map[string]string{name("v3"): `{"format":3,"rules":"","hidden":{"/own":"2"}}`}},
+		"something else":   {map[string]string{name("v3"): `{"format":3,"rules":"","hidden":{"/x":1}}`}, map[string]string{name("v3"): `{"format":3,"rules":"","hidden":{"/own":"2","/x":1}}`}},
+		"its own":          {map[string]string{name("v3"): `{"format":3,"rules":"","hidden":{"/own":"3"}}`}, map[string]string{}},
+		"that of a third":  {map[string]string{name("v4"): `{"format":3,"rules":"","hidden":{"/own":"4"}}`}, map[string]string{}},
+		"text":             {map[string]string{name("v3"): "text"}, map[string]string{name("v3"): `{"format":3,"rules":"","hidden":{"/own":"2"},"unreadable":"text"}`}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			annotations := map[string]string{name("v1"): going}

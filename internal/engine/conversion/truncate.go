@@ -9,8 +9,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // An object can have more to preserve than its annotations have room for. If its conversion
@@ -42,15 +47,15 @@ type Truncating struct {
 	Except []string `json:"except,omitempty"`
 }
 
-// token returns the signature of truncated forms at a version of a resource, nil without a key.
-func (t *Truncating) token(resource, version string) []byte {
+// token returns the signature of truncated forms at a version of a resource, empty without a key.
+func (t *Truncating) token(resource, version string) string {
 	if t == nil || t.Key == "" {
-		return nil
+		return ""
 	}
 	const digits = 32
 	sum := hmac.New(sha256.New, []byte(t.Key))
 	sum.Write([]byte("truncated\n" + resource + "\n" + version))
-	return []byte(hex.EncodeToString(sum.Sum(nil))[:digits])
+	return hex.EncodeToString(sum.Sum(nil))[:digits]
 }
 
 // truncates reports whether conversions to a version may answer with truncated forms.
@@ -59,19 +64,12 @@ func (p *Ruleset) truncates(version string) bool {
 	return t != nil && t.Key != "" && !t.RefuseOnly && !p.DropOverflow && !slices.Contains(t.Except, version)
 }
 
-var (
-	nameOmitted = newName("omitted")
-	nameCount   = newName("count")
-	nameBytes   = newName("bytes")
-
-	annotationsPath = Path{"metadata", "annotations"}.segments()
-)
-
 // truncating is the truncation of one object.
 type truncating struct {
-	*step
-	annotations *node
-	parts       []truncated
+	*conversionRun
+	// root is the object without preserved data.
+	root  *tree.Node
+	parts []truncated
 	// room is the number of bytes left for the values of all parts.
 	room int
 }
@@ -79,7 +77,7 @@ type truncating struct {
 // truncated is the preserved data of one version, and what is omitted from it.
 type truncated struct {
 	*version
-	preserved
+	preserve.Data
 	// size is the size of the complete annotation, in bytes.
 	size int
 	// omits marks the omitted entries, by index.
@@ -90,41 +88,28 @@ type truncated struct {
 	omitsText bool
 }
 
-// truncate omits what the annotations of a converted object have no room for, if that is allowed.
-// from is the version of the original object.
-func (c *Converter) truncate(s *step, root *node, from, to *version) {
-	annotations := root.find(annotationsPath)
-	if !s.truncates || annotations == nil || withinLimit(annotations) {
-		return
-	}
-	t := &truncating{step: s, annotations: annotations}
-	t.takeParts(c.versions, from)
+// truncate sets the annotations of an object without those of preserved data, and omits what they have no room for. from is
+// the version of the original object.
+func (r *conversionRun) truncate(root *tree.Node, from, to *version) *tree.Node {
+	t := &truncating{conversionRun: r, root: root}
+	t.addParts(from)
 	t.makeRoom()
 	t.choose()
-	s.outcome.PreservedBytes, s.outcome.Omitted = 0, &Omitted{Version: t.parts[0].name, At: to.name}
+	r.outcome.PreservedBytes, r.outcome.Omitted = 0, &Omitted{Version: t.parts[0].name, At: to.name}
 	for i := range t.parts {
 		t.put(&t.parts[i], to)
 	}
+	return t.root
 }
 
-// withinLimit reports whether the API server accepts annotations of this size.
-func withinLimit(annotations *node) bool {
-	return quotedSizeOf(annotations) <= MaxAnnotations || sizeOf(annotations) <= MaxAnnotations
-}
-
-// takeParts removes the annotations with preserved data. The first part is that of the version
-// with the most data.
-func (t *truncating) takeParts(versions []*version, from *version) {
-	for _, v := range versions {
-		text := t.annotation(t.annotations, &v.annotation)
-		if text == nil {
-			continue
-		}
-		part := truncated{version: v, size: len(text)}
-		if t.readAnnotation(text, &part.preserved) {
-			part.omits = make([]bool, len(part.entries))
-			t.parts = append(t.parts, part)
-			t.annotations.remove(&v.annotation)
+// addParts adds the preserved data. The first part is that of the version with the most data.
+func (t *truncating) addParts(from *version) {
+	for _, v := range t.of.versions {
+		data := t.data[v]
+		if len(data.Entries) > 0 {
+			t.parts = append(t.parts, truncated{version: v, Data: data, size: len(data.Encode()), omits: make([]bool, len(data.Entries))})
+		} else if data.Unreadable != "" {
+			t.parts = append(t.parts, truncated{version: v, Data: data, size: len(data.Unreadable)})
 		}
 	}
 	if len(t.parts) == 0 {
@@ -136,24 +121,17 @@ func (t *truncating) takeParts(versions []*version, from *version) {
 
 // makeRoom omits other annotations, the largest first, until there is room for the markers.
 func (t *truncating) makeRoom() {
-	t.room = MaxAnnotations - sizeOf(t.annotations)
+	t.room = MaxAnnotations - annotationsSize(t.root.At(annotationsPath))
 	for i := range t.parts {
-		t.room -= len(t.parts[i].annotation.text) + markerSize
+		t.room -= len(t.parts[i].annotation) + markerSize
 	}
-	for t.room < 0 {
-		largest, size := (*node)(nil), -1
-		for m := t.annotations.first; m != nil; m = m.next {
-			if its := textSize(m.key) + textSize(m.text); its > size {
-				largest, size = m, its
-			}
-		}
-		if largest == nil {
-			return // cannot happen: there is room for the markers alone
-		}
-		name := newName(largest.decodedName())
-		t.parts[0].others = append(t.parts[0].others, name.text)
-		t.annotations.remove(&name)
-		t.room += size
+	others := slices.Clone(t.root.At(annotationsPath).Members())
+	sizeOf := func(m tree.Member) int { return len(m.Name) + len(m.Value.Text()) }
+	slices.SortStableFunc(others, func(a, b tree.Member) int { return cmp.Compare(sizeOf(b), sizeOf(a)) })
+	for ; t.room < 0 && len(others) > 0; others = others[1:] {
+		t.parts[0].others = append(t.parts[0].others, others[0].Name)
+		t.root = t.WithAt(t.root, append(slices.Clip(annotationsPath), others[0].Name), nil)
+		t.room += sizeOf(others[0])
 	}
 }
 
@@ -165,11 +143,11 @@ func (t *truncating) choose() {
 	var items []item
 	for i := range t.parts {
 		part := &t.parts[i]
-		for j := range part.entries {
-			items = append(items, item{i, j, part.entries[j].size()})
+		for j := range part.Entries {
+			items = append(items, item{i, j, part.Entries[j].Size()})
 		}
-		if part.unreadable != nil {
-			items = append(items, item{i, -1, len(appendQuoted(nil, part.unreadable)) + len(nameUnreadable.quoted)})
+		if part.Unreadable != "" {
+			items = append(items, item{i, -1, len(tree.Quote(nil, part.Unreadable)) + len(`,"unreadable":`)})
 		}
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.size, b.size) })
@@ -186,65 +164,54 @@ func (t *truncating) choose() {
 	}
 }
 
-// size is an upper bound for the bytes that the entry takes in an annotation.
-func (e *entry) size() int {
-	// The pointer occurs up to three times, with quotes, a colon and a comma, and each member that
-	// contains it has a name and brackets.
-	const times, around = 3, 24
-	return times*(len(appendQuoted(nil, e.pointer))+around) + len(e.value) + len(e.images) + len(e.anchor)
-}
-
 // put writes the annotation of a part, with a marker if something is omitted.
 func (t *truncating) put(part *truncated, to *version) {
-	var rest preserved
-	var omitted entries
-	for i, e := range part.entries {
+	var rest preserve.Data
+	var omitted []preserve.Entry
+	for i, e := range part.Entries {
 		if part.omits[i] {
 			omitted = append(omitted, e)
 		} else {
-			rest.entries = append(rest.entries, e)
+			rest.Entries = append(rest.Entries, e)
 		}
 	}
 	if !part.omitsText {
-		rest.unreadable = part.unreadable
+		rest.Unreadable = part.Unreadable
 	}
-	text := t.pack(t.appendPreserved(rest, nil))
+	text := rest.Encode()
 	if part.omitsText || len(omitted)+len(part.others) > 0 {
 		text = t.addMarker(text, part, omitted, to)
 	}
 	t.outcome.PreservedBytes += len(text)
-	t.annotations.set(&part.annotation, t.quote(text))
+	t.root = t.WithAt(t.root, append(slices.Clip(annotationsPath), part.annotation), t.NewText(string(text)))
 }
 
 // addMarker adds the marker to an annotation. It is outside of the compressed part, so that
 // readers can see it.
-func (t *truncating) addMarker(text []byte, part *truncated, omitted entries, to *version) []byte {
-	head := []byte(`{"format":` + preservedFormat)
+func (t *truncating) addMarker(text []byte, part *truncated, omitted []preserve.Entry, to *version) []byte {
 	sum := sha256.New()
-	var places [][]byte
+	var places []preserve.Address
 	for i := range omitted {
-		places = append(places, omitted[i].pointer)
-		sum.Write(omitted[i].pointer)
-		sum.Write(omitted[i].value)
+		e := &omitted[i]
+		places = append(places, e.Place())
+		sum.Write(preserve.Data{Entries: []preserve.Entry{*e}}.Encode())
 	}
-	for _, name := range part.others {
-		places = append(places, []byte("/metadata/annotations/"+escapePointer(name)))
-	}
+	others := part.others
 	if part.omitsText {
-		places = append(places, []byte("/metadata/annotations/"+escapePointer(part.annotation.text)))
-		sum.Write(part.unreadable)
+		others = append(slices.Clip(others), part.annotation)
+		sum.Write([]byte(part.Unreadable))
+	}
+	for _, name := range others {
+		places = append(places, preserve.Address{{Name: "metadata"}, {Name: "annotations"}, {Name: name}})
 	}
 	out := t.outcome.Omitted
 	out.Count += len(places)
 	out.Bytes += part.size
-	marked := append(slices.Clone(head), `,"omitted":{"count":`...)
-	marked = strconv.AppendInt(marked, int64(len(places)), 10)
-	marked = append(marked, `,"bytes":`...)
-	marked = strconv.AppendInt(marked, int64(part.size), 10)
-	marked = append(marked, `,"fields":[`...)
+	head := []byte(`{"format":` + strconv.Itoa(preserve.Format))
+	marked := fmt.Appendf(slices.Clone(head), `,"omitted":{"count":%d,"bytes":%d,"fields":[`, len(places), part.size)
 	start := len(marked)
 	for _, place := range places[:min(len(places), maxDropped)] {
-		quoted := appendQuoted(nil, place)
+		quoted := tree.Quote(nil, place.Pointer())
 		if len(marked)-start+len(quoted) > markedFields {
 			continue
 		}
@@ -252,30 +219,22 @@ func (t *truncating) addMarker(text []byte, part *truncated, omitted entries, to
 			marked = append(marked, ',')
 		}
 		marked = append(marked, quoted...)
-		out.Fields = append(out.Fields, part.pathOf(place))
+		out.Fields = append(out.Fields, part.pathOf(place).String())
 	}
-	marked = append(marked, `],"digest":"`...)
-	marked = append(marked, hex.EncodeToString(sum.Sum(nil)[:8])...)
-	marked = append(append(append(marked, `","token":"`...), to.token...), `"}`...)
+	marked = fmt.Appendf(marked, `],"digest":"%s","token":"%s"}`, hex.EncodeToString(sum.Sum(nil)[:8]), to.token)
 	return append(marked, bytes.TrimPrefix(text, head)...)
 }
 
 // refuseTruncated refuses to convert a truncated form. One without a valid token is unreadable
 // text, and stays in its annotation.
-func (c *Converter) refuseTruncated(s *step, root *node, from *version) error {
-	if len(from.token) == 0 {
+func (r *conversionRun) refuseTruncated(root *tree.Node, from *version) error {
+	if from.token == "" {
 		return nil
 	}
-	annotations := root.find(annotationsPath)
-	if annotations == nil {
-		return nil
-	}
-	for m := annotations.first; m != nil; m = m.next {
-		if bytes.HasPrefix(m.key, quotedPrefix) && bytes.Contains(m.text, from.token) {
-			return c.truncatedError(s, m, from)
+	for _, m := range root.At(annotationsPath).Members() {
+		if strings.HasPrefix(m.Name, PreservedPrefix) && bytes.Contains(m.Value.JSON(), []byte(from.token)) {
+			return r.truncatedError(m, from)
 		}
 	}
 	return nil
 }
-
-var quotedPrefix = []byte(`"` + PreservedPrefix)

@@ -90,7 +90,7 @@ func TestTruncated(t *testing.T) {
 			size := fmt.Sprint(marker["bytes"])
 			delete(marker, "bytes")
 			expect.Equal(t, "marker", `map[count:1 fields:[/`+test.back[1:]+`]]`, fmt.Sprint(marker))
-			expect.Equal(t, "preserved all the same", "map["+test.preserved+":1]", fmt.Sprint(value["fields"]))
+			expect.Equal(t, "preserved all the same", "map["+test.preserved+":1]", fmt.Sprint(value["hidden"]))
 			expect.Equal(t, "live data", "2", decode(t, there)["both"])
 			omitted := &conversion.Omitted{Version: test.from, At: test.to, Count: 1, Bytes: outcome.Omitted.Bytes, Fields: []string{test.back}}
 			expect.Equal(t, "outcome", omitted, outcome.Omitted)
@@ -231,8 +231,8 @@ func TestForgedMarker(t *testing.T) {
 	c := shorteningOf(t, between(t, "b: {type: string}", "a: {type: string}", ""), secret)
 	genuine, _ := shortenedTo(t, c, named("v2", "", `"a":"`+noise(500<<10)+`"`), "v1")
 	for i, marker := range []string{
-		`{"format":2,"omitted":{"count":1,"bytes":300000,"fields":["/a"],"token":"0123456789abcdef0123456789abcdef"}}`,
-		`{"format":2,"omitted":{}}`, `{"format":2,"omitted":7,"fields":{"/a":"1"}}`, `{"format":2,"omitted":{"bytes":-1,"count":1e3,"fields":[1,{}]}}`,
+		`{"format":3,"omitted":{"count":1,"bytes":300000,"fields":["/a"],"token":"0123456789abcdef0123456789abcdef"}}`,
+		`{"format":3,"omitted":{}}`, `{"format":3,"omitted":7,"rules":"","hidden":{"/a":"1"}}`, `{"format":3,"omitted":{"bytes":-1,"count":1000.0,"fields":[1,{}]}}`,
 		annotationOf(t, genuine, conversion.AnnotationName("widgets.example.com", "v2")), // of a form at v1, at v2
 	} {
 		for _, owner := range []string{"v1", "v2", "v9"} {
@@ -250,7 +250,7 @@ func TestForgedMarker(t *testing.T) {
 			}
 		}
 	}
-	other := withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":2,"omitted":{}}`, ``)
+	other := withAnnotation("conversion-operator.io/v1.gadgets.example.com", "v2", `{"format":3,"omitted":{}}`, ``)
 	expect.NoError(t, c.Admit([]byte(other), nil)) // it is another resource's
 }
 

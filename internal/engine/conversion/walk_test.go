@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 )
 
@@ -85,7 +84,7 @@ func FuzzLeaf(f *testing.F) {
 		}
 		w.count(w.independent())
 		pointer := generate.One(w.Choices, pointers...)
-		setAt(object, conversion.SplitPointer([]byte(pointer)), "edited")
+		setAt(object, splitPointer(pointer), "edited")
 		back := withoutPreserved(withoutServerMetadata(t, convert(t, w.converter, generate.Plain(object), from)))
 		if changed := differing(unedited, back); len(changed) > 1 && w.oneToOne() {
 			t.Fatalf("%s\nwas edited at %s of %s, and %v differ:\n%s\n%s", there, pointer, to, changed, generate.Plain(unedited), generate.Plain(back))
@@ -96,9 +95,9 @@ func FuzzLeaf(f *testing.F) {
 // setAt sets a value below objects.
 func setAt(value any, path []string, to any) {
 	for _, segment := range path[:len(path)-1] {
-		value = value.(map[string]any)[conversion.UnescapePointer(segment)]
+		value = value.(map[string]any)[unescapePointer(segment)]
 	}
-	value.(map[string]any)[conversion.UnescapePointer(path[len(path)-1])] = to
+	value.(map[string]any)[unescapePointer(path[len(path)-1])] = to
 }
 
 // differing returns the pointers of the fields that differ between two objects.

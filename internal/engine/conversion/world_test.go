@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -41,36 +40,18 @@ type world struct {
 	rules     *v1alpha1.DeclarativeConverter
 }
 
-// fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each, and with both ways to
-// convert. The law must have counted each of the parts.
+// fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each. The law must have counted each of the parts.
 func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string) {
 	c := newTally(f, 16, parts...)
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		if c.isOver() {
 			return
 		}
-		bothWays(func(isLossless bool) {
-			w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
-			w.tally = c
-			if isLossless {
-				w.converter = w.converter.Lossless()
-			}
-			defer w.describe(t)
-			c.world(t, seed, w.Choices, func() { law(t, w) })
-		})
+		w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
+		w.tally = c
+		defer w.describe(t)
+		c.world(t, seed, w.Choices, func() { law(t, w) })
 	})
-}
-
-// losslessToo tests laws with the lossless conversion in all worlds. It still has losses in about one of a hundred, so
-// it is tested in the usual ones only.
-var losslessToo = flag.Bool("lossless", false, "test the lossless conversion in more than the usual worlds")
-
-// bothWays calls test for today's conversion and for the lossless one.
-func bothWays(test func(isLossless bool)) {
-	test(false)
-	if *seeds == 0 || *losslessToo {
-		test(true)
-	}
 }
 
 // describe logs the world of a failed test.
@@ -325,14 +306,17 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 	case from == w.ruleset.Hub:
 		return generate.Plain(withoutDropped(w.rootOf(to), decode(t, object), false))
 	}
-	left := generate.Plain(withoutDropped(w.rootOf(from), decode(t, w.converter.InHubNames(from, object)), true))
-	return w.converter.InOwnNames(from, left)
+	toHub, toSpoke := conversion.NamesOf(w.spoke(from).Renamed)
+	left := withoutDropped(w.rootOf(from), renamedValue(decode(t, object), toHub), true)
+	return generate.Plain(renamedValue(left, toSpoke))
+}
+
+func (w *world) spoke(version string) *conversion.Spoke {
+	return &w.ruleset.Spokes[slices.IndexFunc(w.ruleset.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })]
 }
 
 // rootOf returns the root scope of a spoke.
-func (w *world) rootOf(version string) *conversion.Scope {
-	return &w.ruleset.Spokes[slices.IndexFunc(w.ruleset.Spokes, func(spoke conversion.Spoke) bool { return spoke.Version == version })].Root
-}
+func (w *world) rootOf(version string) *conversion.Scope { return &w.spoke(version).Root }
 
 func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 	drops := s.DropHub

@@ -29,6 +29,14 @@ func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
 	d.members(nil, base, x, s, skip)
 }
 
+// placeUnits is the work for each byte of an address: it is as long as all names above the value.
+const placeUnits = 4
+
+func (d *differ) add(e Entry) {
+	d.Spend(placeUnits*e.At.size(), e.At.size())
+	d.found = append(d.found, e)
+}
+
 // isEnvelope reports whether a member of an object is in every version.
 func isEnvelope(at Address, name string) bool {
 	return len(at) == 0 && (name == "apiVersion" || name == "kind" || name == "metadata")
@@ -48,7 +56,7 @@ func (d *differ) value(at Address, base, x *tree.Node, s Schema, skip *Paths) {
 			d.elements(at, base, x, s, skip.in(Segment{Element: true}))
 		}
 	case !d.Equal(base, x):
-		d.found = append(d.found, Entry{At: at, Value: x, Replaced: d.identify(base)})
+		d.add(Entry{At: at, Value: x, Replaced: d.identify(base)})
 	}
 }
 
@@ -76,7 +84,7 @@ func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) 
 	}
 	for i, m := range base.Members() {
 		if segment := (Segment{Name: m.Name}); x.Near(i, m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
-			d.found = append(d.found, Entry{Kind: Absent, At: at.with(segment), Replaced: d.identify(m.Value)})
+			d.add(Entry{Kind: Absent, At: at.with(segment), Replaced: d.identify(m.Value)})
 		}
 	}
 }
@@ -86,7 +94,7 @@ func (d *differ) missing(at Address, value *tree.Node, skip *Paths) {
 	if skip != nil {
 		value = d.without(value, skip)
 	}
-	d.found = append(d.found, Entry{At: at, Value: value})
+	d.add(Entry{At: at, Value: value})
 }
 
 // without returns a value without a set of paths.
@@ -110,10 +118,10 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		if names.names == nil {
 			names = d.of(base, s)
 		}
-		return Segment{names.names[j], true}
+		return Segment{Name: names.names[j], Element: true}
 	}
 	if s.isUnrecognizable(base, x, pairs) {
-		d.found = append(d.found, Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
+		d.add(Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
 		return
 	}
 	kept, last, ordered := make([]bool, base.Len()), -1, true
@@ -132,11 +140,12 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		d.value(element, from, to, s.elem(), skip)
 		for k := start; k < len(d.found); k++ {
 			d.found[k].At[len(at)] = name(j)
+			d.found[k].At[len(at)].place = i + 1
 		}
 	}
 	for j := range kept {
 		if !kept[j] {
-			d.found = append(d.found, Entry{Kind: Absent, At: at.with(name(j)), Replaced: d.identify(base.Elems()[j])})
+			d.add(Entry{Kind: Absent, At: at.with(name(j)), Replaced: d.identify(base.Elems()[j])})
 		}
 	}
 	if !ordered {
@@ -146,11 +155,11 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 				order.Order = append(order.Order, name(j).Name)
 			}
 		}
-		d.found = append(d.found, order)
+		d.add(order)
 	}
 	for i, j := range pairs {
 		if j < 0 {
-			d.found = append(d.found, Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
+			d.add(Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
 		}
 	}
 }

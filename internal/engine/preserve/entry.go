@@ -5,8 +5,10 @@ package preserve
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
@@ -46,6 +48,9 @@ type Entry struct {
 	// isRest is true for an entry without those of its values that do not fit. The other version may show it although it
 	// showed nothing of the entry.
 	isRest bool
+	// of is the entry that this one is a part of, or stands for. isNamed is true if only names of elements differ.
+	of      *Entry
+	isNamed bool
 }
 
 // Fate says what became of an entry.
@@ -68,13 +73,26 @@ const (
 type Segment struct {
 	Name    string
 	Element bool
+	// place is the number of the element, from 1, in the object that the entry was made from; 0 if that is unknown.
+	place int
 }
+
+// key returns what identifies the segment.
+func (s Segment) key() Segment { return Segment{Name: s.Name, Element: s.Element} }
 
 // Address leads to a value in an object. A segment names an element by what identifies it (names.go).
 type Address []Segment
 
 // with returns the address of what is in the value.
 func (a Address) with(s Segment) Address { return append(slices.Clip(a), s) }
+
+// size is that of the names in an address, in bytes.
+func (a Address) size() (bytes int) {
+	for _, s := range a {
+		bytes += len(s.Name)
+	}
+	return bytes
+}
 
 // compare orders addresses such that a value comes before what is in it.
 func (a Address) compare(b Address) int {
@@ -88,6 +106,32 @@ func (a Address) compare(b Address) int {
 		return strings.Compare(x.Name, y.Name)
 	})
 }
+
+// Place returns the address with the index of each element that has no keys, if it is known, and with that of an inserted
+// element.
+func (e *Entry) Place() Address {
+	place := slices.Clone(e.At)
+	for i, s := range place {
+		if s.place > 0 && strings.ContainsAny(s.Name[:1], "=#") {
+			place[i].Name = strconv.Itoa(s.place - 1)
+		}
+	}
+	if e.Kind == Insert {
+		place = append(place, Segment{Name: strconv.Itoa(e.Index), Element: true})
+	}
+	return place
+}
+
+// HasValue reports whether an entry has a value, which would be lost without it.
+func (e *Entry) HasValue() bool { return e.Kind == Value || e.Kind == Insert }
+
+// Is reports whether two entries are about the same.
+func (e *Entry) Is(other *Entry) bool {
+	return e.Kind == other.Kind && e.Index == other.Index && e.At.Is(other.At)
+}
+
+// Is reports whether two addresses lead to the same place.
+func (a Address) Is(other Address) bool { return a.compare(other) == 0 }
 
 var (
 	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
@@ -116,8 +160,8 @@ func (a Address) Pointer() string {
 	return text.String()
 }
 
-// parsePointer is the reverse of Pointer.
-func parsePointer(pointer string) (at Address, ok bool) {
+// ParsePointer is the reverse of Pointer.
+func ParsePointer(pointer string) (at Address, ok bool) {
 	if pointer == "" {
 		return nil, true
 	}
@@ -150,21 +194,36 @@ func pointersTo(entries []Entry) []*Entry {
 	return all
 }
 
-// Under returns the address with the path to instead of from, if it is that path or below it. Each segment of a path
-// that is each stands for any element or member, and stays.
-func (a Address) Under(from, to []string, each string) (moved Address, is bool) {
-	if len(a) < len(from) || len(from) != len(to) {
-		return nil, false
+// IsBelow reports whether an address leads to a path or below it. Each segment of the path that is each stands for any
+// element or member.
+func (a Address) IsBelow(path []string, each string) bool {
+	if len(a) < len(path) {
+		return false
 	}
-	moved = slices.Clone(a)
-	for i, name := range from {
-		switch {
-		case name == each:
-		case a[i].Element || a[i].Name != name:
-			return nil, false
-		default:
-			moved[i].Name = to[i]
+	for i, name := range path {
+		if name != each && (a[i].Element || a[i].Name != name) {
+			return false
 		}
 	}
-	return moved, true
+	return true
+}
+
+// Rename returns an address with other names of members, and of keys of elements.
+func (a Address) Rename(names *shape.Names) Address {
+	if names == nil {
+		return a
+	}
+	renamed := slices.Clone(a)
+	for i, segment := range a {
+		if !segment.Element {
+			renamed[i].Name = names.Name(segment.Name)
+			names = names.Member(segment.Name)
+			continue
+		}
+		if names != nil {
+			names = names.Each
+		}
+		renamed[i].Name = renamedKeys(segment.Name, names)
+	}
+	return renamed
 }

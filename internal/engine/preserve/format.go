@@ -51,12 +51,16 @@ const readable = 16 << 10
 // MaxSize limits the size of data that was compressed, in bytes: an API server accepts no request of more than 3 MiB.
 const MaxSize = 4 << 20
 
-// Encode returns the text of data.
-func (d Data) Encode() []byte {
-	text := []byte(`{"format":` + strconv.Itoa(Format))
+// Sorted returns the entries, sorted by address.
+func (d Data) Sorted() []Entry {
 	entries := slices.Clone(d.Entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.compare(b.At) })
-	text = appendEntries(text, entries)
+	return entries
+}
+
+// Encode returns the text of data.
+func (d Data) Encode() []byte {
+	text := appendEntries([]byte(`{"format":`+strconv.Itoa(Format)), d.Sorted())
 	if len(d.Dropped) > 0 {
 		text = append(text, `,"dropped":[`...)
 		for i, pointer := range d.Dropped {
@@ -74,6 +78,19 @@ func (d Data) Encode() []byte {
 		return Compress(text, strconv.Itoa(Format))
 	}
 	return text
+}
+
+// Size is an upper bound of the bytes that an entry takes in the text of data.
+func (e *Entry) Size() int {
+	const times, around = 2, 32
+	size := times*(len(tree.Quote(nil, e.At.Pointer()))+around) + len(e.Rules) + len(e.Replaced)
+	if e.Value != nil {
+		size += len(e.Value.JSON())
+	}
+	for _, name := range e.Order {
+		size += len(tree.Quote(nil, name)) + len(",")
+	}
+	return size
 }
 
 // Compress returns the compressed form of a text in a format if it is shorter.
@@ -124,10 +141,11 @@ func appendEntries(text []byte, entries []Entry) []byte {
 	w := &writer{text: tree.Quote(append(text, `,"rules":`...), entries[0].Rules)}
 	var same, older []Entry
 	for _, e := range entries {
-		if e.Rules == entries[0].Rules {
-			same = append(same, e)
-		} else {
+		switch {
+		case e.Rules != entries[0].Rules:
 			older = append(older, e)
+		case e.Kind == Insert || !hasBeside(same, e, func(o Entry) bool { return o.Kind == e.Kind }):
+			same = append(same, e)
 		}
 	}
 	w.values("hidden", same, true)
@@ -142,6 +160,19 @@ func appendEntries(text []byte, entries []Entry) []byte {
 		w.text = append(append(w.text, inner[1:]...), '}')
 	}
 	return w.text
+}
+
+// hasBeside reports whether the last of sorted entries, which have the address of another one, are such.
+func hasBeside(entries []Entry, e Entry, is func(Entry) bool) bool {
+	for _, o := range slices.Backward(entries) {
+		if !o.At.Is(e.At) {
+			break
+		}
+		if is(o) {
+			return true
+		}
+	}
+	return false
 }
 
 type writer struct{ text []byte }
@@ -173,8 +204,8 @@ func (w *writer) values(name string, entries []Entry, hidden bool) {
 
 func (w *writer) replaced(entries []Entry) {
 	begin := `,"replaced":{`
-	for _, e := range entries {
-		if e.Replaced != "" {
+	for i, e := range entries {
+		if e.Replaced != "" && !hasBeside(entries[:i], e, func(o Entry) bool { return o.Replaced != "" }) {
 			w.text = tree.Quote(append(tree.Quote(append(w.text, begin...), e.At.Pointer()), ':'), e.Replaced)
 			begin = ","
 		}
@@ -220,6 +251,9 @@ func Decode(a *tree.Arena, text []byte) (data Data, ok bool) {
 		return Data{}, false
 	}
 	data.Unreadable = object.Get("unreadable").Text()
+	for _, pointer := range object.Get("dropped").Elems() {
+		data.Dropped = append(data.Dropped, pointer.Text())
+	}
 	const formats = 8
 	for range formats {
 		if data.Entries, ok = decodeEntries(object, data.Entries); !ok {
@@ -298,7 +332,7 @@ func decodeEntries(object *tree.Node, into []Entry) (entries []Entry, ok bool) {
 }
 
 func (e *Entry) decodeAddress(pointer *tree.Node) (ok bool) {
-	e.At, ok = parsePointer(pointer.Text())
+	e.At, ok = ParsePointer(pointer.Text())
 	return ok && pointer.Is(tree.String)
 }
 
@@ -315,7 +349,7 @@ func (e *Entry) decodeInsert(value *tree.Node) bool {
 
 func decodeMembers(object *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
 	for _, m := range object.Members() {
-		at, ok := parsePointer(m.Name)
+		at, ok := ParsePointer(m.Name)
 		e := Entry{At: at}
 		if !ok || !read(&e, m.Value) {
 			return nil, false

@@ -80,14 +80,38 @@ func (r *restorer) agreed(entries []*Entry) (agreed []*Entry) {
 // supersede discards an entry that contradicts the other version. It stays if that may not be an edit: data of that
 // version is missing there, or the entry is a part of one, or was written by other rules and nothing is in its place.
 func (r *restorer) supersede(e *Entry) {
+	if r.complete(e) {
+		return
+	}
 	e.Fate = Superseded
 	isOld := func() bool {
 		value, _ := r.find(r.base, r.schema, e.At)
 		return e.Rules != r.rules && value == nil
 	}
 	if r.isPart || e.isRest || isOld() {
-		r.carried = append(r.carried, *e)
+		r.carry(e)
 	}
+}
+
+// complete restores what the other version cannot say of a value that it has edited.
+func (r *restorer) complete(e *Entry) bool {
+	if e.Kind != Value || r.shown == nil {
+		return false
+	}
+	made, _ := r.find(r.base, r.schema, e.At)
+	if made == nil {
+		return false
+	}
+	completed := r.back.Complete(e.At, made, e.Value)
+	if completed == nil {
+		return false
+	}
+	part := r.partOf(e, e.At, completed)
+	if !r.isUnnoticed([]*Entry{part}) {
+		return false
+	}
+	r.accept([]*Entry{part})
+	return true
 }
 
 func (r *restorer) agrees(again *tree.Node, at Address) bool {
@@ -137,7 +161,7 @@ func (r *restorer) try(groups [][]*Entry) {
 	case len(all) == 0:
 	case r.Work > r.work:
 		for _, e := range all {
-			r.carried = append(r.carried, *e)
+			r.carry(e)
 		}
 	case r.isUnnoticed(all):
 		r.accept(all)
@@ -159,7 +183,7 @@ func split(all []*Entry) (groups [][]*Entry) {
 		for i, e := range all {
 			segment := Segment{Name: strconv.Itoa(i), Element: true}
 			if depth < len(e.At) {
-				segment, ended = e.At[depth], false
+				segment, ended = e.At[depth].key(), false
 			} else {
 				segment.Name, ended = "\x00"+segment.Name, true
 			}
@@ -362,7 +386,7 @@ func (r *restorer) judgeElement(of *element, restored []*Entry) (done bool) {
 		case Restored:
 			r.restored = append(r.restored, whole)
 		case Undecided:
-			r.carried = append(r.carried, *whole)
+			r.carry(whole)
 		default:
 			r.supersede(whole)
 		}

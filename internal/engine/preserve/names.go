@@ -5,7 +5,9 @@ package preserve
 
 import (
 	"strconv"
+	"strings"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
@@ -74,6 +76,41 @@ func keyName(a *tree.Arena, element *tree.Node, keys []string) string {
 		name = a.Canonical(append(append(name, key...), '='), value)
 	}
 	return string(name)
+}
+
+// keysIn returns the keys in the name of an element, with their values; nil if it has none.
+func keysIn(name string) (keys, values []string) {
+	a := tree.NewArena()
+	defer a.Free()
+	for rest := name; rest != ""; {
+		key, after, found := strings.Cut(rest, "=")
+		if !found || key == "" {
+			return nil, nil
+		}
+		_, end, err := a.ReadFirst([]byte(after), nil)
+		if err != nil {
+			return nil, nil
+		}
+		keys, values = append(keys, key), append(values, after[:end])
+		rest = strings.TrimPrefix(after[end:], ",")
+	}
+	return keys, values
+}
+
+// renamedKeys returns the name of an element with other names of its keys.
+func renamedKeys(name string, names *shape.Names) string {
+	keys, values := keysIn(name)
+	if names == nil || len(keys) == 0 {
+		return name
+	}
+	var renamed strings.Builder
+	for i, key := range keys {
+		if i > 0 {
+			renamed.WriteByte(',')
+		}
+		renamed.WriteString(names.Name(key) + "=" + values[i])
+	}
+	return renamed.String()
 }
 
 // element returns an element by its name, nil if there is none.

@@ -21,6 +21,7 @@ type patch struct {
 
 func (p *patch) add(e *Entry) {
 	for _, segment := range e.At {
+		segment = segment.key()
 		next := p.inside[segment]
 		if next == nil {
 			next = &patch{}
@@ -53,6 +54,9 @@ func (p *patch) apply(n *namer, value *tree.Node, s Schema) *tree.Node {
 	}
 	if value == nil && len(p.inserts) > 0 {
 		value = n.NewList(nil)
+	}
+	if s.isNull(value) && slices.ContainsFunc(p.segments, func(at Segment) bool { return !p.inside[at].removes() }) {
+		value = nil // server-side apply leaves null in the place of an object without fields
 	}
 	switch {
 	case value.Is(tree.List):
@@ -106,7 +110,7 @@ func (p *patch) applyToList(n *namer, list *tree.Node, s Schema) *tree.Node {
 		if names != nil {
 			name = names[i]
 		}
-		if inner := p.inside[Segment{name, true}]; inner != nil && names != nil {
+		if inner := p.inside[Segment{Name: name, Element: true}]; inner != nil && names != nil {
 			changed := inner.apply(n, value, s.elem())
 			if value = n.From(changed, value); value == nil {
 				continue

@@ -11,6 +11,11 @@ type Paths struct {
 	Bare bool
 	// Group numbers the paths that one rule reads together, from 1.
 	Group int
+	// Keys are the fields that identify the elements of a list here, although its schema does not say so.
+	Keys []string
+	// Text is true for a label or an annotation that a rule knows: preserved data may be for no others, because clients may
+	// be allowed to write some only.
+	Text bool
 	// Others are the members that are not named; nil if the set has none of them.
 	Others  *Paths
 	Each    *Paths
@@ -72,6 +77,10 @@ func (p *Paths) Join(path []string, each string, other *Paths) {
 
 func (p *Paths) merge(other *Paths) {
 	p.Whole, p.Bare, p.Group = p.Whole || other.Whole, p.Bare || other.Bare, max(p.Group, other.Group)
+	if p.Keys == nil {
+		p.Keys = other.Keys
+	}
+	p.Text = p.Text || other.Text
 	if p.Others == nil {
 		p.Others = other.Others
 	}

@@ -30,8 +30,13 @@ type Function interface {
 	Dropped() *Paths
 	// Together are the paths that a rule reads with others, by Paths.Group.
 	Together() *Paths
+	// Known is what rules know of the source version and its schema does not: keys of lists, and labels and annotations.
+	Known() *Paths
 	// Parts are the lists and maps whose elements Apply converts one by one, and reads nowhere else.
 	Parts() []Part
+	// Complete returns a value that Apply has made at an address, with what a preserved value has that Apply cannot make; nil if
+	// there is no such thing. A text with a document may have names that its schema has not.
+	Complete(at Address, made, preserved *tree.Node) *tree.Node
 }
 
 // Part is a list or map whose elements are converted one by one.
@@ -60,8 +65,10 @@ type Versions struct {
 // those of them that stay preserved, and the entries of the source version: what does not come back from the result, and
 // those of own that have no place.
 func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, carried, lost []Entry) {
-	run := v.NewRun()
+	v.Source.ruled, v.Target.ruled = v.There.Known(), v.Back.Known()
+	run, before := v.NewRun(), v.Work
 	y = v.There.Apply(x, false)
+	cost := v.Work - before
 	if len(preserved) > 0 {
 		r := &restorer{
 			namer: newNamer(v.Arena, run), base: y, live: x, schema: v.Target, other: v.Source,
@@ -77,7 +84,10 @@ func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, 
 	for i := range d.found {
 		d.found[i].Rules = v.Rules
 	}
-	v.hide(d, again, y)
+	const conversions = 2
+	if conversions*cost < maxHiding {
+		v.hide(d, again, y)
+	}
 	return y, carried, d.withOwn(own, x, v.Source)
 }
 
@@ -90,14 +100,14 @@ func (d *differ) withOwn(own []Entry, x *tree.Node, s Schema) []Entry {
 	for _, e := range own {
 		value, _ := n.find(x, s, e.At)
 		isLive := value != nil && e.Kind != Insert && e.Kind != Order
-		if !isLive && !slices.ContainsFunc(found, func(o Entry) bool { return o.Kind == e.Kind && o.At.compare(e.At) == 0 && o.Index == e.Index }) {
+		if !isLive && !slices.ContainsFunc(found, func(o Entry) bool { return o.Is(&e) }) {
 			d.found = append(d.found, e)
 		}
 	}
 	return d.found
 }
 
-// maxHiding is the most work for finding hidden entries, in units of the arena.
+// maxHiding is the most work for finding hidden entries, in units of the arena. All others count as shown.
 const maxHiding = 64 << 10
 
 // hide finds the entries from which the other version gets nothing: it shows the same without them.

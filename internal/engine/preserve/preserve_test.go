@@ -22,11 +22,13 @@ type anyFunction struct {
 	seed byte
 }
 
-func (f anyFunction) Apply(value *tree.Node, _ bool) *tree.Node { return f.inside(value) }
-func (anyFunction) Unread() *Paths                              { return nil }
-func (anyFunction) Dropped() *Paths                             { return nil }
-func (anyFunction) Together() *Paths                            { return nil }
-func (anyFunction) Parts() []Part                               { return nil }
+func (f anyFunction) Apply(value *tree.Node, _ bool) *tree.Node         { return f.inside(value) }
+func (anyFunction) Unread() *Paths                                      { return nil }
+func (anyFunction) Dropped() *Paths                                     { return nil }
+func (anyFunction) Together() *Paths                                    { return nil }
+func (anyFunction) Parts() []Part                                       { return nil }
+func (anyFunction) Known() *Paths                                       { return nil }
+func (anyFunction) Complete(Address, *tree.Node, *tree.Node) *tree.Node { return nil }
 
 func (f anyFunction) change(value *tree.Node) *tree.Node {
 	hash := fnv.New32a()
@@ -119,7 +121,7 @@ func TestFormat(t *testing.T) {
 	value, err := a.Read([]byte(`{"b":[1]}`))
 	expect.NoError(t, err)
 	at := func(pointer string) Address {
-		parsed, ok := parsePointer(pointer)
+		parsed, ok := ParsePointer(pointer)
 		if !ok {
 			t.Fatalf("%s is no pointer", pointer)
 		}
@@ -178,17 +180,17 @@ func TestPointer(t *testing.T) {
 		"/~2a]/~0~1":    {{Name: "[a]"}, {Name: "~/"}},
 		"/l/[k=\"~1\"]": {{Name: "l"}, {Name: `k="/"`, Element: true}},
 	} {
-		at, ok := parsePointer(pointer)
+		at, ok := ParsePointer(pointer)
 		if !ok || at.compare(want) != 0 || at.Pointer() != pointer {
 			t.Errorf("%s is %v, and written as %s", pointer, at, at.Pointer())
 		}
 	}
-	at, _ := parsePointer("/a/[k=1]/c/d")
-	moved, is := at.Under([]string{"a", "*", "c"}, []string{"x", "*", "y"}, "*")
-	if !is || moved.Pointer() != "/x/[k=1]/y/d" {
-		t.Errorf("it moves to %s", moved.Pointer())
+	at, _ := ParsePointer("/a/[k=1]/c/d")
+	if !at.IsBelow([]string{"a", "*", "c"}, "*") || at.IsBelow([]string{"a", "b"}, "*") {
+		t.Error("it is not below what it is")
 	}
-	if _, is := at.Under([]string{"a", "b"}, []string{"x", "y"}, "*"); is {
-		t.Error("an element is a member")
+	names := &shape.Names{Of: map[string]string{"a": "x"}, In: map[string]*shape.Names{"a": {Each: &shape.Names{Of: map[string]string{"k": "key", "c": "y"}}}}}
+	if renamed := at.Rename(names).Pointer(); renamed != "/x/[key=1]/y/d" {
+		t.Errorf("renamed, it is %s", renamed)
 	}
 }

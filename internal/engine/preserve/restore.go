@@ -5,6 +5,7 @@ package preserve
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
@@ -28,6 +29,8 @@ type restorer struct {
 
 	restored []*Entry
 	carried  []Entry
+	// parts are entries that stand for others, or for a part of one.
+	parts []*Entry
 	// shown is what the other version has of base and the entries that are restored so far.
 	shown *tree.Node
 }
@@ -46,7 +49,20 @@ func (r *restorer) restore(entries []Entry) *tree.Node {
 		judged = r.sort(e, judged)
 	}
 	r.judge(judged)
+	for _, part := range slices.Backward(r.parts) {
+		if part.of.Fate == Undecided || part.Fate == Superseded {
+			part.of.Fate = part.Fate
+		}
+	}
 	return r.with()
+}
+
+// partOf returns an entry that is a part of another one.
+func (r *restorer) partOf(e *Entry, at Address, value *tree.Node) *Entry {
+	part := *e
+	part.At, part.Value, part.of = at, value, e
+	r.parts = append(r.parts, &part)
+	return &part
 }
 
 // sort restores an entry if nothing reads it, carries it on if it has no place, and otherwise adds it to those that
@@ -55,20 +71,21 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 	if e.Kind == Insert {
 		e = r.asElement(e)
 	}
+	if e.Rules != r.rules {
+		e = r.named(e)
+	}
 	switch where := r.locate(e); {
 	case where.gone && e.Rules == r.rules && !r.isPart:
 		e.Fate = Gone
 	case where.gone:
 		e.Fate = Gone
-		r.carried = append(r.carried, *e)
+		r.carry(e)
 	case where.misfit:
 		return r.sortFitting(e, where, judged)
 	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
 		// A client has made the object again: each member is by itself.
 		for _, m := range e.Value.Members() {
-			inner := *e
-			inner.At, inner.Value = e.At.with(Segment{Name: m.Name}), m.Value
-			judged = r.sort(&inner, judged)
+			judged = r.sort(r.partOf(e, e.At.with(Segment{Name: m.Name}), m.Value), judged)
 		}
 	case !where.read && r.isReplaced(e, where), r.isDefault(e, where):
 		e.Fate = Restored
@@ -84,15 +101,16 @@ func (r *restorer) sortFitting(e *Entry, at location, judged []*Entry) []*Entry 
 	if e.Kind == Value && e.Value.Is(tree.Object) && !at.schema.pruned() {
 		var misfits []Entry
 		rest := *e
-		rest.isRest = true
 		rest.Value = r.split(e, e.At, e.Value, at.schema, &misfits)
 		if rest.Value.Len() > 0 && len(misfits) > 0 && r.fits(&rest, at) {
 			r.carried = append(r.carried, misfits...)
-			return r.sort(&rest, judged)
+			part := r.partOf(e, e.At, rest.Value)
+			part.isRest = true
+			return r.sort(part, judged)
 		}
 	}
 	e.Fate = Misfit
-	r.carried = append(r.carried, *e)
+	r.carry(e)
 	return judged
 }
 
@@ -114,11 +132,57 @@ func (r *restorer) split(e *Entry, at Address, value *tree.Node, s Schema, misfi
 	})
 }
 
+// named returns an entry with the names that the elements of lists have now: a list may have got keys, or lost them.
+func (r *restorer) named(e *Entry) *Entry {
+	at, changed := slices.Clone(e.At), false
+	value, s := r.base, r.schema
+	for i, segment := range at {
+		if segment.Element && value.Is(tree.List) && r.element(value, s, segment.Name) == nil {
+			if name := r.otherName(value, s, segment.Name); name != "" {
+				at[i], changed = Segment{Name: name, Element: true}, true
+			}
+		}
+		value, s = r.in(value, s, at[i])
+	}
+	if !changed {
+		return e
+	}
+	named := r.partOf(e, at, e.Value)
+	named.isNamed = true
+	return named
+}
+
+// carry keeps an entry as preserved data.
+func (r *restorer) carry(e *Entry) {
+	if e.isNamed {
+		e = e.of
+	}
+	r.carried = append(r.carried, *e)
+}
+
+// otherName returns the name of the element that has had another name, empty if none or several have.
+func (r *restorer) otherName(list *tree.Node, s Schema, name string) (found string) {
+	bare, _, _ := strings.Cut(name, ",")
+	keys, _ := keysIn(name)
+	for i, element := range list.Elems() {
+		if "#"+r.Digest(element.Source(r.run)) != bare && keyName(r.Arena, element, keys) != name {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = r.of(list, s).names[i]
+	}
+	return found
+}
+
 // asElement returns an inserted element as the value of the element with its keys, if a client has made one.
 func (r *restorer) asElement(e *Entry) *Entry {
 	list, s := r.find(r.base, r.schema, e.At)
 	if name := keyName(r.Arena, e.Value, s.keys()); name != "" && r.element(list, s, name) != nil {
-		return &Entry{At: e.At.with(Segment{name, true}), Value: e.Value, Hidden: e.Hidden, Rules: e.Rules}
+		element := r.partOf(e, e.At.with(Segment{Name: name, Element: true}), e.Value)
+		element.Kind, element.Index = Value, 0
+		return element
 	}
 	return e
 }
@@ -153,11 +217,10 @@ func (r *restorer) locate(e *Entry) (at location) {
 			at.read = true // the other version would show the object that the entry needs
 		}
 	}
-	at.gone = e.Kind == Absent && at.value == nil || e.Kind == Order && !at.value.Is(tree.List) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
-	if at.gone {
+	if at.gone = e.Kind == Absent && at.value == nil || e.Kind == Order && !at.value.Is(tree.List); at.gone {
 		return at
 	}
-	at.misfit = !r.fits(e, at)
+	at.misfit = !r.fits(e, at) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
 	at.read = at.read || !isUnread(e, unread)
 	return at
 }
@@ -212,7 +275,10 @@ func (r *restorer) isWritable(at Address) bool {
 		return false
 	}
 	const inTexts = 3
-	return !isEnvelope(nil, at[0].Name) || at[0].Name == "metadata" && len(at) == inTexts && (at[1].Name == "labels" || at[1].Name == "annotations")
+	if !isEnvelope(nil, at[0].Name) {
+		return true
+	}
+	return len(at) == inTexts && r.schema.in(at[0]).in(at[1]).knowsText(at[2])
 }
 
 // isReplaced reports whether base has in the place of an entry what it had when the entry was written.

@@ -21,6 +21,8 @@ type Schema struct {
 	fragment bool
 	// lenient is set if a value was restored that the schema does not allow; nil if none may be.
 	lenient *bool
+	// ruled is what rules know.
+	ruled *Paths
 }
 
 // part says which part of an object a schema is for.
@@ -64,7 +66,7 @@ func (s Schema) in(at Segment) Schema {
 }
 
 func (s Schema) member(name string) Schema {
-	inner := Schema{fragment: s.fragment, lenient: s.lenient}
+	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Name: name})}
 	switch s.part {
 	case root:
 		switch name {
@@ -94,7 +96,7 @@ func (s Schema) member(name string) Schema {
 }
 
 func (s Schema) elem() Schema {
-	inner := Schema{fragment: s.fragment, lenient: s.lenient}
+	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Element: true})}
 	if s.shape != nil {
 		inner.shape = s.shape.Items()
 	}
@@ -103,10 +105,13 @@ func (s Schema) elem() Schema {
 
 // keys returns the fields that identify the elements of a list.
 func (s Schema) keys() []string {
-	if s.shape == nil {
-		return nil
+	if s.shape != nil && len(s.shape.Keys()) > 0 {
+		return s.shape.Keys()
 	}
-	return s.shape.Keys()
+	if s.ruled != nil {
+		return s.ruled.Keys
+	}
+	return nil
 }
 
 // fallback returns the default of a value, nil if it has none.
@@ -130,7 +135,7 @@ func (s Schema) allows(value *tree.Node) bool {
 	switch {
 	case s.part == labels || s.part == annotations:
 		for _, m := range value.Members() {
-			if !s.member(m.Name).allowsText(s.part, m.Value) {
+			if !s.allowsIn(Segment{Name: m.Name}, m.Value) {
 				return false
 			}
 		}
@@ -157,13 +162,15 @@ func (s Schema) Allows(object *tree.Node) bool {
 // allowsIn reports whether an API server accepts a value in a place of this schema.
 func (s Schema) allowsIn(at Segment, value *tree.Node) bool {
 	if s.part == labels || s.part == annotations {
-		return s.member(at.Name).allowsText(s.part, value)
+		return s.knowsText(at) && value.Is(tree.String) && (s.part == annotations || len(validation.IsValidLabelValue(value.Text())) == 0)
 	}
 	return s.in(at).allows(value)
 }
 
-func (s Schema) allowsText(in part, value *tree.Node) bool {
-	return value.Is(tree.String) && (in == annotations || len(validation.IsValidLabelValue(value.Text())) == 0)
+// knowsText reports whether rules know a label or an annotation.
+func (s Schema) knowsText(at Segment) bool {
+	text := s.ruled.in(at)
+	return text != nil && text.Text
 }
 
 // allowsElement is allows for an element of a list. Required fields may be missing, because rules may drop them.

@@ -4,13 +4,13 @@
 package preserved
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 )
 
 // Fate is what happened to an entry in a conversion.
@@ -34,122 +34,66 @@ const (
 
 // FateAt returns the fate of an entry of a version in an object that was converted to
 // that version. It compares only the objects before and after the conversion.
-func (r Resource) FateAt(e conversion.Entry, version string, before, after any) Fate {
-	path := Split(e.Pointer)
-	live, ok := Find(after, path)
+func (r Resource) FateAt(e preserve.Entry, version string, before, after any) Fate {
+	live := findAll(after, e.At)
+	isThere := func(value any) bool { return includes(value, valueOf(e)) }
 	switch {
 	case Contains(r.Entries(after, version), e):
 		return CarriedOn
-	case isIndexed(e):
-		return elementFate(e, path, before, after)
-	case e.Kind == conversion.EntryExcluded:
-		return excludedFate(e, path, after)
-	case e.Kind != conversion.EntryValue:
+	case !e.HasValue():
 		return Data // an absence or an order has no value that could be missing
-	case ok && includes(live, valueOf(e)):
+	case e.Kind == preserve.Insert:
+		live = slices.DeleteFunc(elementsOf(live), func(element any) bool { return !isThere(element) })
+		if len(live) > 0 {
+			return Data
+		}
+	case slices.ContainsFunc(live, isThere):
 		return Data
-	case ok:
+	case isElsewhere(before, e.At):
+		return Deleted
+	case len(live) > 0 && !hasUnnamed(e.At):
 		return Superseded
 	}
-	if anchor, ok := Find(after, path[:e.Anchor]); !ok || !isContainer(anchor) {
+	if !slices.ContainsFunc(findAll(after, e.At[:len(e.At)-1]), isContainer) {
 		return Deleted
 	}
 	return Lost
-}
-
-// elementFate returns the fate of an element without keys. A converter restores it as a
-// whole, in place of the element that it was converted to, unless a client has changed
-// that one. It is lost if that one exists, and only a part of the element came back.
-func elementFate(e conversion.Entry, path []string, before, after any) Fate {
-	value := valueOf(e)
-	list, isThere := listOf(e, path, after)
-	switch {
-	case len(list) == 0:
-		return Deleted
-	case isThere:
-		return Data
-	case slices.ContainsFunc(list, func(element any) bool { return includes(value, element) }) && hasElement(before, e.Digest):
-		return Lost
-	}
-	return Superseded
-}
-
-// excludedFate returns the fate of an element that was excluded. It is put back unless the object around its
-// list is gone.
-func excludedFate(e conversion.Entry, path []string, after any) Fate {
-	if _, isThere := listOf(e, path, after); isThere {
-		return Data
-	}
-	if around, ok := Find(after, path[:max(0, len(path)-2)]); !ok || !isContainer(around) {
-		return Deleted
-	}
-	return Lost
-}
-
-// listOf returns the list of an element, and whether it has an equal one.
-func listOf(e conversion.Entry, path []string, object any) (list []any, isThere bool) {
-	found, _ := Find(object, path[:len(path)-1])
-	list, _ = found.([]any)
-	value := valueOf(e)
-	return list, slices.ContainsFunc(list, func(element any) bool { return reflect.DeepEqual(element, value) })
-}
-
-// isIndexed reports whether an entry is the value of a list's element without keys.
-func isIndexed(e conversion.Entry) bool {
-	path := Split(e.Pointer)
-	return e.Kind == conversion.EntryValue && isIndex(path[len(path)-1])
-}
-
-// hasElement reports whether any list in a value has an element with this digest.
-func hasElement(value any, digest string) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(member any) bool { return hasElement(member, digest) })
-	case []any:
-		return slices.ContainsFunc(value, func(element any) bool {
-			return conversion.Digest(Encode(element)) == digest || hasElement(element, digest)
-		})
-	}
-	return false
 }
 
 // PredictFate returns what happens to an entry when a client rewrites its object: object
 // is the current one, at its conversion to the entry's version, and back its conversion
 // from there.
-func (r Resource) PredictFate(e conversion.Entry, version string, object, at, back any) Fate {
+func (r Resource) PredictFate(e preserve.Entry, version string, object, at, back any) Fate {
 	fate := r.FateAt(e, version, object, at)
-	again := func(other conversion.Entry) bool { return other.Pointer == e.Pointer || isBelow(other, e) }
+	again := func(other preserve.Entry) bool { return other.At.Is(e.At) || isBelow(other, e) }
 	if fate == Data && slices.ContainsFunc(r.Entries(back, version), again) {
 		return Preserved
 	}
 	return fate
 }
 
-func isBelow(e, other conversion.Entry) bool { return strings.HasPrefix(e.Pointer, other.Pointer+"/") }
+func isBelow(e, other preserve.Entry) bool {
+	return len(e.At) > len(other.At) && e.At[:len(other.At)].Is(other.At)
+}
 
 // Contains reports whether entries contain an entry, or parts of it.
-func Contains(entries []conversion.Entry, e conversion.Entry) bool {
-	return slices.ContainsFunc(entries, func(other conversion.Entry) bool {
-		if other.Pointer == e.Pointer && other.Kind == e.Kind {
+func Contains(entries []preserve.Entry, e preserve.Entry) bool {
+	return slices.ContainsFunc(entries, func(other preserve.Entry) bool {
+		if other.Is(&e) {
 			return reflect.DeepEqual(valueOf(other), valueOf(e))
 		}
-		return e.Kind == conversion.EntryValue && isBelow(other, e)
+		return e.Kind == preserve.Value && isBelow(other, e)
 	})
 }
 
 // SameEntry reports whether two objects at a version agree about an entry: as data, or in
 // the annotation.
-func (r Resource) SameEntry(e conversion.Entry, version string, a, b any) bool {
-	path := Split(e.Pointer)
-	if isIndexed(e) || e.Kind == conversion.EntryExcluded {
-		path = path[:len(path)-1]
-	}
-	left, inA := Find(a, path)
-	right, inB := Find(b, path)
-	if inA != inB || !reflect.DeepEqual(left, right) {
+func (r Resource) SameEntry(e preserve.Entry, version string, a, b any) bool {
+	left, right := findAll(a, e.At), findAll(b, e.At)
+	if !reflect.DeepEqual(left, right) {
 		return false
 	}
-	return inA || Contains(r.Entries(a, version), e) == Contains(r.Entries(b, version), e)
+	return len(left) > 0 || Contains(r.Entries(a, version), e) == Contains(r.Entries(b, version), e)
 }
 
 // includes reports whether a value has all members of another one.
@@ -176,7 +120,7 @@ func isContainer(value any) bool {
 
 // Obstacle says why an entry stays in the annotation, although the object is at the
 // entry's version. The text follows a field name: "v1 has no such field".
-func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, object any) string {
+func Obstacle(ruleset *conversion.Ruleset, version string, e preserve.Entry, object any) string {
 	const unknown = "the rules know no place for it"
 	var schema *shape.Schema
 	if ruleset != nil {
@@ -185,29 +129,101 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e conversion.Entry, o
 	if schema == nil {
 		return unknown
 	}
-	path := Split(e.Pointer)
-	for i, segment := range path {
-		if isElementOf(schema, segment) {
-			isExcluded := e.Kind == conversion.EntryExcluded && i == len(path)-1
-			if _, ok := Find(object, path[:i+1]); !ok && !isExcluded {
+	for i, segment := range e.At {
+		if segment.Element {
+			if len(findAll(object, e.At[:i+1])) == 0 {
 				return "the list has no such element any more"
 			}
 			schema = schema.Items()
 		} else {
-			schema = schema.Field(segment)
+			schema = schema.Field(segment.Name)
 		}
 		if schema == nil {
 			return version + " has no such field"
 		}
 	}
-	if e.Kind == conversion.EntryValue || e.Kind == conversion.EntryExcluded {
-		if err := schema.Fits(e.Value); err != nil {
+	if e.Kind == preserve.Insert {
+		schema = schema.Items()
+	}
+	if e.HasValue() && schema != nil {
+		if err := schema.Fits(e.Value.JSON()); err != nil {
 			return "the schema of " + version + " does not allow it: " + err.Error()
 		}
 	}
 	return unknown
 }
 
-func isElementOf(schema *shape.Schema, segment string) bool {
-	return isSelector(segment) || schema.Items() != nil && !schema.IsObject() && isIndex(segment)
+// findAll returns the values to which an address may lead: an element without keys may be any one of its list, as what it
+// became in the other version identifies it.
+func findAll(value any, at preserve.Address) []any {
+	values := []any{value}
+	for _, segment := range at {
+		var inside []any
+		for _, value := range values {
+			switch value := value.(type) {
+			case map[string]any:
+				if member, found := value[segment.Name]; found && !segment.Element {
+					inside = append(inside, member)
+				}
+			case []any:
+				if segment.Element {
+					inside = append(inside, elementsNamed(value, segment.Name)...)
+				}
+			}
+		}
+		values = inside
+	}
+	return values
+}
+
+func elementsNamed(list []any, name string) []any {
+	switch name[:1] {
+	case "#":
+		return list
+	case "=":
+		return slices.DeleteFunc(slices.Clone(list), func(element any) bool {
+			return !strings.HasPrefix(name[1:]+",", string(Encode(element))+",")
+		})
+	}
+	if i := indexOf(list, "["+name+"]"); i >= 0 {
+		return list[i : i+1]
+	}
+	return nil
+}
+
+func elementsOf(lists []any) (elements []any) {
+	for _, list := range lists {
+		list, _ := list.([]any)
+		elements = append(elements, list...)
+	}
+	return elements
+}
+
+func isUnnamed(s preserve.Segment) bool { return s.Element && strings.HasPrefix(s.Name, "#") }
+
+// hasUnnamed reports whether an address leads into an element without keys.
+func hasUnnamed(at preserve.Address) bool { return slices.ContainsFunc(at, isUnnamed) }
+
+// isElsewhere reports whether an address leads into an element without keys that an object of the other version does not
+// have any more: it was edited, or removed.
+func isElsewhere(object any, at preserve.Address) bool {
+	return slices.ContainsFunc(at, func(s preserve.Segment) bool { return isUnnamed(s) && !hasElement(object, s.Name[1:]) })
+}
+
+// hasElement reports whether any list in a value has an element with this digest.
+func hasElement(value any, digest string) bool {
+	digest, _, _ = strings.Cut(digest, ",")
+	switch value := value.(type) {
+	case map[string]any:
+		for _, member := range value {
+			if hasElement(member, digest) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, func(element any) bool {
+			return conversion.Digest(Encode(element)) == digest || hasElement(element, digest)
+		})
+	}
+	return false
 }

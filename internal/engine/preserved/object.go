@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 )
 
 // Resource is a resource (plural.group) and its versions. It selects the annotations
@@ -36,7 +37,7 @@ func Annotations(object any) map[string]string {
 }
 
 // Entries returns what an object preserves of a version.
-func (r Resource) Entries(object any, version string) []conversion.Entry {
+func (r Resource) Entries(object any, version string) []preserve.Entry {
 	all, _ := conversion.Entries(Annotations(object), r.Name, version)
 	return all
 }

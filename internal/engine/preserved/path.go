@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 )
 
 var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
@@ -23,30 +24,40 @@ func Split(pointer string) []string {
 	return segments
 }
 
-func isIndex(segment string) bool { return strings.Trim(segment, "0123456789") == "" }
-
 // isSelector reports whether a segment names an element by its keys: [name="http"].
 func isSelector(segment string) bool {
 	return strings.HasPrefix(segment, "[") && strings.HasSuffix(segment, "]")
 }
 
-// Path writes a pointer as a path of a policy, in which [*] stands for every element.
-func Path(pointer string) string {
-	return write(pointer, func(string) string { return conversion.Each })
+// Path writes an address as a path of a policy, in which [*] stands for every element.
+func Path(at preserve.Address) string {
+	return write(at, func(string) string { return conversion.Each })
 }
 
-// ExactPath writes a pointer as a path that names each element by its index or keys.
-func ExactPath(pointer string) string {
-	return write(pointer, func(segment string) string { return "[" + strings.Trim(segment, "[]") + "]" })
+// ExactPath writes the place of an entry as a path that names each element by its index or keys.
+func ExactPath(e preserve.Entry) string {
+	return write(e.Place(), func(name string) string { return "[" + name + "]" })
 }
 
-func write(pointer string, element func(segment string) string) string {
+// Segments returns the place of an entry as Find takes it.
+func Segments(e preserve.Entry) (segments []string) {
+	for _, segment := range e.Place() {
+		name := segment.Name
+		if segment.Element {
+			name = "[" + name + "]"
+		}
+		segments = append(segments, name)
+	}
+	return segments
+}
+
+func write(at preserve.Address, element func(name string) string) string {
 	var path strings.Builder
-	for _, segment := range Split(pointer) {
-		if isIndex(segment) || isSelector(segment) {
-			path.WriteString(element(segment))
+	for _, segment := range at {
+		if segment.Element {
+			path.WriteString(element(segment.Name))
 		} else {
-			path.WriteString(conversion.Path{segment}.String())
+			path.WriteString(conversion.Path{segment.Name}.String())
 		}
 	}
 	return path.String()
@@ -138,8 +149,11 @@ func Encode(value any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// valueOf decodes the value of an entry: nil if it is not JSON.
-func valueOf(e conversion.Entry) any {
-	value, _ := Decode(e.Value)
+// valueOf decodes the value of an entry, nil if it has none.
+func valueOf(e preserve.Entry) any {
+	if !e.HasValue() {
+		return nil
+	}
+	value, _ := Decode(e.Value.JSON()) // it was read from JSON
 	return value
 }

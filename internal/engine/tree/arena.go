@@ -117,7 +117,7 @@ type Meter struct {
 }
 
 // Work and memory between two checks.
-const tellWork, tellMemory = 4 << 10, 256 << 10
+const tellWork, tellMemory = 16 << 10, 256 << 10
 
 // stop is what a Meter panics with: Limit recovers it. Everything between the two only makes
 // values, so there is nothing to undo, and no caller could go on with a part of a value.
@@ -125,7 +125,7 @@ type stop struct{ err error }
 
 // Limit calls what makes values, and stops it with the error that check returns for its work and its memory.
 func (m *Meter) Limit(check func(work, memory int64) error, do func() error) (err error) {
-	m.check = check
+	m.check, m.workToTell, m.memToTell = check, m.Work+tellWork, m.Memory+tellMemory
 	defer func() {
 		m.check = nil
 		if caught := recover(); caught != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
@@ -24,7 +25,7 @@ func (c *Checker) resource() preserved.Resource {
 type preservedPart struct {
 	// Path is that of a policy, with [*] for elements.
 	Path string
-	// Bytes is the size of its value, and 4 for an absent field.
+	// Bytes is the size of its value, and 4 for an absent field and an order.
 	Bytes int
 }
 
@@ -34,9 +35,9 @@ func preservedParts(tree any, of preserved.Resource, versions []string) (parts [
 	const absentBytes = 4
 	for _, version := range versions {
 		for _, e := range of.Entries(tree, version) {
-			part := preservedPart{preserved.Path(e.Pointer), len(e.Value)}
-			if e.Kind == conversion.EntryAbsence {
-				part.Bytes = absentBytes
+			part := preservedPart{preserved.Path(e.Place()), absentBytes}
+			if e.HasValue() {
+				part.Bytes = len(e.Value.JSON())
 			}
 			parts = append(parts, part)
 		}
@@ -92,22 +93,22 @@ func (c *Checker) entriesLost(t testObject, from, to string, converted, returned
 }
 
 // recordLost records a lost entry, unless a rule drops its field.
-func (c *Checker) recordLost(t testObject, e conversion.Entry, version, from, to string) bool {
+func (c *Checker) recordLost(t testObject, e preserve.Entry, version, from, to string) bool {
 	if c.isDropped(e, version, from, to) {
 		return false
 	}
 	c.tally.record(Lost, from, to, Example{
-		Object: t.name, Path: preserved.ExactPath(e.Pointer), Preserved: version, Before: shorten(string(e.Value)),
+		Object: t.name, Path: preserved.ExactPath(e), Preserved: version, Before: shorten(valueText(e)),
 	})
 	return true
 }
 
 // isLost reports whether an entry of a version is lost in the conversion from x to y,
 // which is at the version to.
-func (c *Checker) isLost(t testObject, e conversion.Entry, version, to string, x, y *snapshot) bool {
+func (c *Checker) isLost(t testObject, e preserve.Entry, version, to string, x, y *snapshot) bool {
 	of := c.resource()
 	if version == to {
-		return of.FateAt(e, version, x.tree, y.tree) == preserved.Lost
+		return of.FateAt(e, version, x.tree, y.tree) == preserved.Lost && !c.isSuperseded(e, x.value, version)
 	}
 	if preserved.Contains(of.Entries(y.tree, version), e) {
 		return false
@@ -116,12 +117,34 @@ func (c *Checker) isLost(t testObject, e conversion.Entry, version, to string, x
 	if before == nil || after == nil {
 		return false // the trip to that version reports it
 	}
-	return of.FateAt(e, version, x.tree, before.tree) == preserved.Lost || !of.SameEntry(e, version, before.tree, after.tree)
+	if of.FateAt(e, version, x.tree, before.tree) == preserved.Lost {
+		return !c.isSuperseded(e, x.value, version)
+	}
+	return !of.SameEntry(e, version, before.tree, after.tree)
+}
+
+// isSuperseded reports whether an entry is discarded because it contradicts its object, which a client has edited.
+func (c *Checker) isSuperseded(e preserve.Entry, x value, version string) bool {
+	if c.converter == nil {
+		return false // it is another one
+	}
+	explained, err := c.converter.Explain(x.text, version)
+	return err == nil && slices.ContainsFunc(explained.Judged, func(judged preserve.Entry) bool {
+		return judged.Is(&e) && (judged.Fate == preserve.Superseded || judged.Fate == preserve.Gone)
+	})
+}
+
+// valueText returns the value of an entry as JSON, empty for an absence and an order.
+func valueText(e preserve.Entry) string {
+	if !e.HasValue() {
+		return ""
+	}
+	return string(e.Value.JSON())
 }
 
 // isDropped reports whether a rule drops the field of an entry.
-func (c *Checker) isDropped(e conversion.Entry, version, from, to string) bool {
-	path, _ := conversion.ParsePath(preserved.Path(e.Pointer)) // a malformed pointer has no path: no rule drops it
+func (c *Checker) isDropped(e preserve.Entry, version, from, to string) bool {
+	path, _ := conversion.ParsePath(preserved.Path(e.Place())) // a malformed pointer has no path: no rule drops it
 	drops := slices.Concat(dropsOf(c.report.Leaves, c.ruleset.Hub, from, to), dropsOf(c.report.Leaves, c.ruleset.Hub, version, to))
 	return slices.ContainsFunc(drops, path.HasPrefix)
 }
@@ -184,10 +207,10 @@ func (c *Checker) countFates(t testObject, to string, converted, returned value)
 		}
 		for _, e := range c.resource().Entries(t.start.tree, version) {
 			fate := c.resource().PredictFate(e, version, t.start.tree, at.tree, returned.tree)
-			c.tally.addFate(version, preserved.Path(e.Pointer), fate)
+			c.tally.addFate(version, preserved.Path(e.Place()), fate)
 			if fate == preserved.CarriedOn {
 				c.tally.record(Carried, version, "", Example{
-					Object: t.name, Path: preserved.ExactPath(e.Pointer), Message: preserved.Obstacle(c.ruleset, version, e, at.tree),
+					Object: t.name, Path: preserved.ExactPath(e), Message: preserved.Obstacle(c.ruleset, version, e, at.tree),
 				})
 			}
 		}

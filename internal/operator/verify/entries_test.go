@@ -62,12 +62,12 @@ func TestEntriesLost(t *testing.T) {
 		return strings.NewReplacer("example.com/v2", "example.com/"+version, `"spec":{}`, `"spec":`+spec).Replace(text)
 	}
 	const (
-		note    = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/note\":\"n\"}}"}`
-		former  = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/former\":\"n\"}}"}`
-		tier    = `{"conversion-operator.io/v3.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/tier\":\"gold\"}}"}`
-		parts   = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/parts/0\":{\"image\":\"i\",\"weight\":2}},\"images\":{\"/spec/parts/0\":\"fe3ac8c8908c8db3\"}}"}`
-		hubsOwn = `{"conversion-operator.io/v2.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/parts\":[{\"image\":\"i\"}]}}"}`
-		within  = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"fields\":{\"/spec/gone/owner\":\"me\"}}"}`
+		note    = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/note\":\"n\"}}"}`
+		former  = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/former\":\"n\"}}"}`
+		tier    = `{"conversion-operator.io/v3.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/tier\":\"gold\"}}"}`
+		parts   = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/parts/[#fe3ac8c8908c8db3]\":{\"image\":\"i\",\"weight\":2}}}"}`
+		hubsOwn = `{"conversion-operator.io/v2.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/parts\":[{\"image\":\"i\"}]}}"}`
+		within  = `{"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/gone/owner\":\"me\"}}"}`
 	)
 	for name, test := range map[string]struct {
 		object        string
@@ -85,7 +85,7 @@ func TestEntriesLost(t *testing.T) {
 		"a value of its own version":                       {of("v1", former, "{}"), leaving, never, []string{"v1 → v2: .spec.former of v1", "v1 → v3: .spec.former of v1"}},
 		"a value of a third version":                       {of("v2", tier, "{}"), third, never, []string{"v2 → v1: .spec.tier of v3"}},
 		"a value of a third version, after the conversion": {of("v2", tier, "{}"), never, third, []string{"v2 → v1: .spec.tier of v3"}},
-		"an element":                            {of("v2", parts, `{"parts":[{"image":"i"}]}`), arriving, never, []string{"v2 → v1: .spec.parts[0] of v1"}},
+		"an element":                            {of("v2", parts, `{"parts":[{"image":"i"}]}`), arriving, never, []string{"v2 → v1: .spec.parts[#fe3ac8c8908c8db3] of v1"}},
 		"an element that was edited":            {of("v2", parts, `{"parts":[{"image":"j"}]}`), arriving, never, nil},
 		"an element that was deleted":           {of("v2", parts, `{"parts":[]}`), arriving, never, nil},
 		"a value in an object that was deleted": {of("v2", within, "{}"), arriving, never, nil},

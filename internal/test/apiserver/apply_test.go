@@ -169,7 +169,7 @@ func testApply(t *testing.T, s *apiServer) {
 // was read from the cluster, and owns it.
 func testApplyPreserved(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "kept")
-	const annotation = "metadata: {annotations: {conversion-operator.io/v1.gadgets.kept.example.com: '{\"format\":2,\"fields\":{\"/spec/tier\":\"gold\"}}'}}"
+	const annotation = "metadata: {annotations: {conversion-operator.io/v1.gadgets.kept.example.com: '{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/tier\":\"gold\"}}'}}"
 	for _, step := range []applied{
 		{
 			what: "at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",

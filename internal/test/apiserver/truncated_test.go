@@ -91,7 +91,7 @@ func (k *kind) admits(t *testing.T) {
 	_, err = clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{})
 	expect.NoError(t, err)
 	expect.Success(t, "admission is in force", func(ctx context.Context) error {
-		forged := k.gadget(t, "v2", "forged", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":2,"omitted":{}}'}}`)
+		forged := k.gadget(t, "v2", "forged", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":3,"omitted":{}}'}}`)
 		_, err := k.in(aside, "v2").Create(ctx, forged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil && strings.Contains(err.Error(), "denied the request") {
 			return nil
@@ -187,7 +187,7 @@ func testTruncated(t *testing.T, s *apiServer) {
 	k.stop()
 	k.mergePatch(t, "v2", "small", "spec: {team: c}")
 	k.create(t, "v2", "unasked", large("blob"))
-	marked := k.gadget(t, "v2", "marked", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":2,"omitted":{}}'}}`)
+	marked := k.gadget(t, "v2", "marked", `metadata: {annotations: {`+conversion.AnnotationName(k.crd, "v1")+`: '{"format":3,"omitted":{}}'}}`)
 	_, err := k.at("v2").Create(t.Context(), marked, metav1.CreateOptions{})
 	wantErrors(t, map[string]error{"marked": err}, "failed calling webhook")
 	k.start(t)

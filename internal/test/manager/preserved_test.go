@@ -114,7 +114,7 @@ func TestAcceptedLosses(t *testing.T) {
 	writers.stop(t)
 	expect.Equal(t, "objects that held values of v1beta1 when it was removed", 0, removed())
 	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))
-	before["colored"] = `{"format":2,"fields":{"/color":"red"}}` // v1alpha1 has the field, too
+	before["colored"] = strings.Replace(before["noted-0"], `"/legacy":"old"`, `"/color":"red"`, 1) // v1alpha1 has the field, too
 	expect.Equal(t, "values of v1alpha1", before, k.annotations(t, "v1alpha1"))
 	k.checkWritten(t, writers)
 	expect.Equal(t, "objects that values were discarded from", held+1, getPolicy(t, k.policy).Status.Retirement[0].Discarded)
@@ -137,7 +137,7 @@ func TestUnacceptedLoss(t *testing.T) {
 	for i := range held {
 		k.create(t, "v1beta1", fmt.Sprint("noted-", i), "hostPort: 'a.example.com:1'\nnote: precious")
 	}
-	conflicts := k.writeLate(t, "noted-3", `{"format":2,"fields":{"/mode":"late","/note":"late"}}`)
+	conflicts := k.writeLate(t, "noted-3", `{"format":3,"rules":"","hidden":{"/mode":"late","/note":"late"}}`)
 	ever := k.recordStatuses(t)
 	k.changePolicy(t, `{"spec":{"retirement":[{"version":"v1beta1","action":"Remove","after":"0s","acceptedLosses":[".note"]}]}}`)
 	k.waitBlocked(t, "1 object", ".mode", "serve v1beta1 again", "acceptedLosses")
@@ -146,7 +146,7 @@ func TestUnacceptedLoss(t *testing.T) {
 	}
 	k.waitCounted(t, ".mode: 1, has a place false")
 	expect.Equal(t, "late writers met the cleanup", 1, conflicts.Load())
-	want := map[string]string{"noted-3": `{"format":2,"fields":{"/mode":"late"}}`}
+	want := map[string]string{"noted-3": `{"format":3,"rules":"","hidden":{"/mode":"late"}}`}
 	expect.Equal(t, "what etcd has of v1beta1", want, k.annotations(t, "v1beta1"))
 	if stored := k.stored(t)["noted-3"]; stored.Metadata.Labels["late"] != "yes" || stored.Host != "late.example.com" {
 		t.Errorf("the late write is lost: %+v", stored)

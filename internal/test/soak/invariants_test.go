@@ -65,7 +65,7 @@ func allTrue(conditions ...string) (all []metav1.Condition) {
 
 // storedAt is the object in etcd.
 func storedAt(version string) Stored {
-	return preserving(version, joined, `{"format": 2, "fields": {"/spec/note": "note"}}`)
+	return preserving(version, joined, `{"format": 3, "rules": "x", "hidden": {"/spec/note": "note"}}`)
 }
 
 func preserving(version, of, text string) Stored {
@@ -103,9 +103,9 @@ var violations = []struct {
 		now.Stored["job"] = storedAt(joined)
 		now.Pruned = 99
 	}},
-	{"preserves <nil> of v1; expected map[fields:map[/spec/note:note] format:2]", func(now, _ *Observation) { now.Stored["job"] = Stored{Version: hub} }},
-	{"preserves map[fields:map[/spec/note:other]", func(now, _ *Observation) {
-		now.Stored["job"] = preserving(hub, joined, `{"format": 2, "fields": {"/spec/note": "other"}}`)
+	{"preserves <nil> of v1; expected map[format:3 hidden:map[/spec/note:note]]", func(now, _ *Observation) { now.Stored["job"] = Stored{Version: hub} }},
+	{"preserves map[format:3 hidden:map[/spec/note:other]", func(now, _ *Observation) {
+		now.Stored["job"] = preserving(hub, joined, `{"format": 3, "rules": "x", "hidden": {"/spec/note": "other"}}`)
 	}},
 	{"of v2; expected <nil>", func(now, _ *Observation) { now.Stored["job"] = preserving(hub, nested, `{}`) }},
 	{"v1 is gone, and job has .spec.note", func(now, _ *Observation) {

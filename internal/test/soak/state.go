@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 )
@@ -304,7 +305,7 @@ func (r record) preserved(version string) any {
 	if r.Own[version] == nil {
 		return nil
 	}
-	return map[string]any{"format": int64(2), "fields": map[string]any{"/spec/" + ownFields[version]: r.Own[version]}}
+	return map[string]any{"format": int64(preserve.Format), "hidden": map[string]any{"/spec/" + ownFields[version]: r.Own[version]}}
 }
 
 // with returns the record with another value of a version's own field; nil removes it.

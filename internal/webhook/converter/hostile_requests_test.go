@@ -46,9 +46,9 @@ func bomb() string {
 	var packed bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
 	writer, _ := flate.NewWriter(encoder, flate.BestCompression)
-	_, _ = io.WriteString(writer, fill(`{"format":2,"fields":{`, `"/spec/l/%d/p":""`, `}}`)(4<<20-1000))
+	_, _ = io.WriteString(writer, fill(`{"format":3,"hidden":{`, `"/spec/l/%d/p":""`, `}}`)(4<<20-1000))
 	_, _ = writer.Close(), encoder.Close()
-	return `{\"format\":2,\"deflate\":\"` + packed.String() + `\"}`
+	return `{\"format\":3,\"deflate\":\"` + packed.String() + `\"}`
 }
 
 // contents are those of objects that take much memory for their size.

@@ -113,7 +113,7 @@ func secretReviews() []string {
 	return []string{
 		review("example.com/v1", object("v1beta1", "converts", `},"hostPort":"`+secretValue+`:80","note":"`+secretValue+`"`)),
 		review("example.com/v1", object("v1beta1", "does-not-parse", `},"hostPort":"`+secretValue+`"`)),
-		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/note\":\"`+secretValue+`\"}}"}},"host":"`+secretValue+`"`)),
+		review("example.com/v1beta1", object("v1", "comes-back", `,"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":3,\"rules\":\"\",\"hidden\":{\"/note\":\"`+secretValue+`\"}}"}},"host":"`+secretValue+`"`)),
 		review("example.com/v1beta1", object("v1", "is-forged", `,"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":2,\"fields\":{\"/note\":`+secretValue+`}}"}},"host":"`+secretValue+`"`)),
 		review("example.com/v1", object("v1beta1", "too-large", `},"note":"`+secretValue+incompressible.Text(300<<10)+`"`)),
 		review("example.com/v1", object("v1beta1", "wrong-types", `},"hostPort":{"`+secretValue+`":["`+secretValue+`"]},"replicas":"`+secretValue+`"`)),

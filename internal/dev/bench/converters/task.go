@@ -9,6 +9,7 @@ import (
 	_ "embed" // for the manifests below
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
@@ -39,12 +42,25 @@ var keptAnnotation = conversion.AnnotationName("tasks."+group, "v1")
 
 // keep returns the annotation that preserves an owner, as far as these converters need it.
 func keep(owner any) string {
-	const format = 2
 	return string(encode(struct {
 		Format int            `json:"format"`
-		Fields map[string]any `json:"fields"`
-	}{format, map[string]any{keptOwner: owner}}))
+		Rules  string         `json:"rules"`
+		Hidden map[string]any `json:"hidden"`
+	}{preserve.Format, keptRules(), map[string]any{keptOwner: owner}}))
 }
+
+// keptRules is what identifies our rules in the annotation: our converter says it.
+var keptRules = sync.OnceValue(func() string {
+	converter, err := conversion.NewConverter(compile.Compile(Definition(group), Rules()).Ruleset)
+	if err != nil {
+		panic(err) // the rules are embedded
+	}
+	there, err := converter.Explain([]byte(`{"apiVersion":"`+group+`/v1","kind":"`+kind+`","spec":{"owner":"a"}}`), "v2")
+	if err != nil || len(there.Kept) != 1 {
+		panic(err)
+	}
+	return there.Kept[0].Rules
+})
 
 // cronFields are the fields of v2 for the words of v1's cron string, in order.
 var cronFields = []string{"minute", "hour", "dayOfMonth", "month", "dayOfWeek"}

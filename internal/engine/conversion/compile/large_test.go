@@ -85,7 +85,7 @@ func TestAdmissionConditionOfAnnotations(t *testing.T) {
 		`"a":"b"`: {},
 		`"a":"` + strings.Repeat("x", maxUncheckedAnnotations) + `"`: {large: true},
 		strings.Join(many, ","): {true, true},
-		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":2,\"omitted\":{}}"`: {marked: true},
+		`"conversion-operator.io/v1.widgets.example.com":"{\"format\":3,\"omitted\":{}}"`: {marked: true},
 		`"example.com/note":"\"omitted\""`:                                                {},
 	} {
 		object := `{"apiVersion":"example.com/v2","metadata":{"annotations":{` + annotations + `}}}`

@@ -4,82 +4,12 @@
 package conversion_test
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
-
-// knownDifferences are the recorded conversions with another result by the lossless conversion, as "world.conversion".
-var knownDifferences = func() map[string]string {
-	known := map[string]string{}
-	for why, names := range map[string]string{
-		"a list of which no element is for the other version is absent":    "99.1 99.2 296.0 296.8 339.0 339.1 339.2",
-		"an object that rules have emptied is absent":                      "291.6 311.8",
-		"an edit, or a change of rules, discards only what it contradicts": "164.2 203.1 216.58 216.82 216.83 216.154 284.2 287.2 298.1 305.5 309.1 324.5 332.4",
-	} {
-		for name := range strings.FieldsSeq(names) {
-			known[name] = why
-		}
-	}
-	return known
-}()
-
-// TestLosslessRecorded compares the lossless conversion with the recorded ones, without preserved data: both formats
-// differ. It leaves out what depends on data in the former format.
-func TestLosslessRecorded(t *testing.T) {
-	compared, differing := 0, map[string]bool{}
-	for i, r := range recordedWorlds(t) {
-		crd := kindtest.Widgets(t, nil)
-		for name, schema := range r.Versions {
-			kindtest.AddVersion(crd, name, schema)
-		}
-		w := worldOf(t, crd, r.Rules)
-		w.converter = w.converter.Lossless()
-		var results []string
-		former := map[int]bool{}
-		for j, c := range r.Conversions {
-			object := c.input(t, w, results)
-			got := convert(t, w.converter, object, c.To)
-			results = append(results, got)
-			if former[j] = hasFormer(t, object) || c.Preserved != nil && former[*c.Preserved]; former[j] {
-				continue
-			}
-			compared++
-			want := generate.Plain(emptyAsNull(withoutPreserved(withoutServerMetadata(t, string(c.Want)))))
-			is := generate.Plain(emptyAsNull(withoutPreserved(withoutServerMetadata(t, got))))
-			name := fmt.Sprintf("%d.%d", i, j)
-			if differing[name] = want != is; want != is && knownDifferences[name] == "" {
-				t.Errorf("%s: %s\nis at %s\n%s\nwant\n%s", name, object, c.To, is, want)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(knownDifferences)) {
-		if !differing[name] {
-			t.Errorf("%s does not differ any more", name)
-		}
-	}
-	t.Logf("%d compared", compared)
-}
-
-// hasFormer reports whether an object has preserved data in the former format.
-func hasFormer(t *testing.T, object string) bool {
-	for name, text := range annotationsOf(decode(t, object)) {
-		if text, isText := text.(string); isText && strings.HasPrefix(name, conversion.PreservedPrefix) {
-			data, _ := inflated(t, text).(map[string]any)
-			if data != nil && fmt.Sprint(data["format"]) == conversion.PreservedFormat {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // edits are edits at the other version: of the object at v1, or at v2 if its version says so. want is the object that comes
 // back.
@@ -140,11 +70,11 @@ var edits = map[string]struct {
 	},
 }
 
-// TestLosslessEdits converts objects to the other version, edits them there, and converts them back.
-func TestLosslessEdits(t *testing.T) {
+// TestEdits converts objects to the other version, edits them there, and converts them back.
+func TestEdits(t *testing.T) {
 	for name, e := range edits {
 		t.Run(name, func(t *testing.T) {
-			c := converterOf(t, between(t, e.v1, e.v2, e.rules)).Lossless()
+			c := converterOf(t, between(t, e.v1, e.v2, e.rules))
 			there := convert(t, c, named("v1", "", e.object), "v2")
 			edited := strings.Replace(there, e.edit, e.with, 1)
 			if edited == there {
@@ -156,11 +86,11 @@ func TestLosslessEdits(t *testing.T) {
 	}
 }
 
-// TestLosslessRules changes rules while objects have preserved data: what had no place in the other version gets one.
-func TestLosslessRules(t *testing.T) {
+// TestRules changes rules while objects have preserved data: what had no place in the other version gets one.
+func TestRules(t *testing.T) {
 	const v1, v2 = "note: {type: string}, i: {type: string}", "i: {type: string}, comment: {type: string}"
-	before := converterOf(t, between(t, v1, "i: {type: string}", "")).Lossless()
-	after := converterOf(t, between(t, v1, v2, "{move: {from: .note, to: .comment}}")).Lossless()
+	before := converterOf(t, between(t, v1, "i: {type: string}", ""))
+	after := converterOf(t, between(t, v1, v2, "{move: {from: .note, to: .comment}}"))
 	there := convert(t, before, named("v1", "", `"note":"precious"`), "v2")
 	back := convert(t, after, there, "v1")
 	wantEqual(t, decode(t, named("v1", "", `"note":"precious"`)), withoutPreserved(decode(t, back)), "%s", there)
@@ -169,10 +99,10 @@ func TestLosslessRules(t *testing.T) {
 	wantEqual(t, decode(t, named("v1", "", `"note":"live"`)), withoutPreserved(decode(t, convert(t, after, live, "v1"))), "%s", live)
 }
 
-// TestLosslessForged converts objects with preserved data that a client has written: only what the schema allows, and
+// TestForged converts objects with preserved data that a client has written: only what the schema allows, and
 // nothing shows at the other version, comes back.
-func TestLosslessForged(t *testing.T) {
-	c := converterOf(t, between(t, "a: {type: string}, h: {type: string}, status: {type: object, properties: {s: {type: string}}}", "a: {type: string}, status: {type: object}", "")).Lossless()
+func TestForged(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, h: {type: string}, status: {type: object, properties: {s: {type: string}}}", "a: {type: string}, status: {type: object}", ""))
 	for forged, want := range map[string]string{
 		`{"format":3,"values":{"/h":"x"}}`:                                    `"a":"1","h":"x"`,
 		`{"format":3,"values":{"/a":"forged"}}`:                               `"a":"1"`,
@@ -183,35 +113,24 @@ func TestLosslessForged(t *testing.T) {
 		`{"format":3,"absent":["/a","/metadata","/kind"]}`:                    `"a":"1"`,
 		`{"format":3,"inserts":[["/a",0,"x"],["/h",0,{}]],"orders":{"/":[]}}`: `"a":"1"`,
 	} {
-		object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`, `"metadata":{"annotations":{"`+conversion.AnnotationName("widgets.example.com", "v1")+`":`+conversion.Quoted(forged)+`},`, 1)
+		object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`, `"metadata":{"annotations":{"`+conversion.AnnotationName("widgets.example.com", "v1")+`":`+quoted(forged)+`},`, 1)
 		back := withoutPreserved(withoutServerMetadata(t, convert(t, c, object, "v1")))
 		wantEqual(t, withoutServerMetadata(t, named("v1", "", want)), back, "%s", forged)
 	}
 }
 
-// TestLosslessUnreadable converts an object with text in the place of preserved data: it stays.
-func TestLosslessUnreadable(t *testing.T) {
-	c := converterOf(t, between(t, "a: {type: string}, h: {type: string}", "a: {type: string}", "")).Lossless()
-	name := conversion.AnnotationName("widgets.example.com", "v1")
-	object := strings.Replace(named("v1", "", `"a":"1","h":"x"`), `"metadata":{`, `"metadata":{"annotations":{"`+name+`":"later"},`, 1)
-	there := convert(t, c, object, "v2")
-	text, _ := annotationsOf(decode(t, there))[name].(string)
-	expect.Contains(t, "the annotation", text, `"unreadable":"later"`, `"/h":"x"`)
-	wantEqual(t, decode(t, object), decode(t, convert(t, c, there, "v1")), "%s", there)
-}
-
-// TestLosslessOverflow converts an object with more to preserve than annotations have room for.
-func TestLosslessOverflow(t *testing.T) {
+// TestDroppedOverflow converts an object with more to preserve than annotations have room for.
+func TestDroppedOverflow(t *testing.T) {
 	const v1, v2 = "h: {type: array, items: {type: string}}, small: {type: string}", "i: {type: string}"
 	large := named("v1", "", `"h":["`+noiseOf(1, 400_000)+`"],"small":"x"`)
-	c := converterOf(t, between(t, v1, v2, "")).Lossless()
+	c := converterOf(t, between(t, v1, v2, ""))
 	_, err := c.Convert(nil, []byte(large), "v2")
 	if err == nil || conversion.CauseOf(err) != conversion.CauseAnnotationsTooLarge {
 		t.Errorf("the error is %v", err)
 	}
 	ruleset := *between(t, v1, v2, "").Ruleset
 	ruleset.DropOverflow = true
-	dropping := kindtest.Converter(t, &ruleset).Lossless()
+	dropping := kindtest.Converter(t, &ruleset)
 	back := convert(t, dropping, convert(t, dropping, large, "v2"), "v1")
 	wantEqual(t, decode(t, named("v1", "", `"small":"x"`)), withoutPreserved(decode(t, back)), "%.100s", back)
 }

@@ -1,0 +1,115 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// hintOf returns what the rules of any version look into.
+func hintOf(ruleset *Ruleset) *tree.Hint {
+	h := &tree.Hint{}
+	addHint(h, annotationsPath)
+	for i := range ruleset.Spokes {
+		addScopeHint(h, &ruleset.Spokes[i].Root)
+	}
+	mergeHint(h)
+	return h
+}
+
+// addHint adds a path, and returns its end.
+func addHint(h *tree.Hint, path Path) *tree.Hint {
+	for _, name := range path {
+		next := h.Members[name]
+		if next == nil {
+			next = &tree.Hint{}
+			if h.Members == nil {
+				h.Members = map[string]*tree.Hint{}
+			}
+			h.Members[name] = next
+		}
+		h = next
+	}
+	return h
+}
+
+// addParentHint adds the object that has a field.
+func addParentHint(h *tree.Hint, path Path) { addHint(h, path[:max(len(path)-1, 0)]) }
+
+func addScopeHint(h *tree.Hint, scope *Scope) {
+	for _, move := range scope.Moves {
+		addParentHint(h, move.Spoke)
+		addParentHint(h, move.Hub)
+	}
+	for i := range scope.Exchanges {
+		for _, f := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
+			addParentHint(h, f.Path)
+		}
+	}
+	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
+		addParentHint(h, path)
+	}
+	for _, d := range scope.Defaults {
+		addParentHint(h, d.Path)
+	}
+	for _, leaf := range slices.Concat(scope.OnlySpoke, scope.OnlyHub) {
+		addParentHint(h, leaf.Path)
+		if leaf.Shell || leaf.Known != nil {
+			addHint(h, leaf.Path)
+		}
+	}
+	for i := range scope.Shared {
+		addHint(h, scope.Shared[i].Path)
+	}
+	for i := range scope.Collections {
+		addCollectionHint(h, &scope.Collections[i])
+	}
+}
+
+func addCollectionHint(h *tree.Hint, c *Collection) {
+	for _, ofHub := range []bool{false, true} {
+		opened := addHint(h, c.At(ofHub))
+		if c.Object {
+			addScopeHint(opened, &c.Scope)
+			continue
+		}
+		if opened.Each == nil {
+			opened.Each = &tree.Hint{}
+		}
+		addScopeHint(opened.Each, &c.Scope)
+		for _, x := range []*Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
+			if x != nil {
+				addParentHint(opened.Each, x.Without)
+			}
+		}
+	}
+}
+
+// mergeHint makes the hint of one member of a map include that of all members: another rule, or another spoke, may name
+// the member.
+func mergeHint(h *tree.Hint) {
+	for _, member := range h.Members {
+		if h.Each != nil {
+			joinHint(member, h.Each)
+		}
+		mergeHint(member)
+	}
+	if h.Each != nil {
+		mergeHint(h.Each)
+	}
+}
+
+func joinHint(h, other *tree.Hint) {
+	for name, member := range other.Members {
+		joinHint(addHint(h, Path{name}), member)
+	}
+	if other.Each != nil {
+		if h.Each == nil {
+			h.Each = &tree.Hint{}
+		}
+		joinHint(h.Each, other.Each)
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+)
+
+// Spokes may share a field that the hub lacks. A value that one of them has preserved is the value of all: the next one to
+// which the object is converted takes it, and one that has a value of its own discards it.
+
+// sharedField is a field of a spoke that another spoke has, too, and the hub lacks. The path has the names of the hub.
+type sharedField struct {
+	path    Path
+	sibling *version
+}
+
+// sharedFields returns those of a scope, to which at leads.
+func (c *Converter) sharedFields(s *Scope, at Path) (all []sharedField) {
+	for i := range s.OnlySpoke {
+		leaf := &s.OnlySpoke[i]
+		for _, sibling := range leaf.Siblings {
+			if other := c.version(sibling); other != nil {
+				all = append(all, sharedField{slices.Concat(at, leaf.Path), other})
+			}
+		}
+	}
+	for i := range s.Collections {
+		collection := &s.Collections[i]
+		all = append(all, c.sharedFields(&collection.Scope, collection.Inside(slices.Concat(at, collection.At(false))))...)
+	}
+	return all
+}
+
+// moved returns the address in one version for that in another one, and whether it leads to the field or below it.
+func (f sharedField) moved(at preserve.Address, from, to *version) (moved preserve.Address, is bool) {
+	at = at.Rename(from.hubNames)
+	return at.Rename(to.names), at.IsBelow(f.path, Each)
+}
+
+// hasValueAt reports whether entries have a value at an address.
+func hasValueAt(entries []preserve.Entry, at preserve.Address) bool {
+	return slices.ContainsFunc(entries, func(e preserve.Entry) bool { return e.Kind == preserve.Value && e.At.Is(at) })
+}
+
+// adopt moves the entries of fields that a spoke shares with other spokes to that spoke. Its own entries win.
+func (r *conversionRun) adopt(to *version) {
+	own := r.data[to]
+	for _, field := range to.shared {
+		of := r.data[field.sibling]
+		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
+			at, is := field.moved(e.At, field.sibling, to)
+			if !is || e.Kind != preserve.Value {
+				return false
+			}
+			if e.At = at; !hasValueAt(own.Entries, at) {
+				own.Entries = append(slices.Clip(own.Entries), e)
+			}
+			return true
+		})
+		r.data[field.sibling] = of
+	}
+	r.data[to] = own
+}
+
+// discardShared removes the entries of other spokes for fields that a spoke shares with them, and of which it has just
+// preserved a value.
+func (r *conversionRun) discardShared(from *version) {
+	for _, field := range from.shared {
+		of := r.data[field.sibling]
+		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
+			at, is := field.moved(e.At, field.sibling, from)
+			return is && e.Kind == preserve.Value && hasValueAt(r.data[from].Entries, at)
+		})
+		r.data[field.sibling] = of
+	}
+}
+
+// moveToSiblings moves an entry that is removed from a version to the first other version that shares the field, unless one
+// of them already has a value: that one wins. It returns the version whose data has changed, nil if none has.
+func (v *version) moveToSiblings(data preservedData, e preserve.Entry) *version {
+	if e.Kind != preserve.Value {
+		return nil
+	}
+	var first *version
+	var place preserve.Address
+	for _, field := range v.shared {
+		at, is := field.moved(e.At, v, field.sibling)
+		switch {
+		case !is:
+		case hasValueAt(data[field.sibling].Entries, at):
+			return nil
+		case first == nil:
+			first, place = field.sibling, at
+		}
+	}
+	if first != nil {
+		of := data[first]
+		e.At = place
+		of.Entries = append(slices.Clip(of.Entries), e)
+		data[first] = of
+	}
+	return first
+}
