@@ -52,8 +52,10 @@ func startURL(t *testing.T, policy string) (spec string) {
 	serve, err := listenTLS(address, dir, http.HandlerFunc(convertByHand))
 	expect.NoError(t, err)
 	go func() { _ = serve() }()
-	ctx := t.Context()
+	ctx, ended := t.Context(), make(chan struct{})
+	t.Cleanup(func() { <-ended }) // before the directory is removed
 	go func() {
+		defer close(ended)
 		ticker := time.NewTicker(500 * time.Millisecond)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
