@@ -32,8 +32,8 @@ type Rule struct {
 	// +optional
 	Values *ValuesRule `json:"values,omitempty"`
 
-	// drop drops a field that only one of the two versions has. It is the only rule that
-	// loses data.
+	// drop drops a field that only one of the two versions has. Only this rule, and cel in one
+	// direction, lose data.
 	// +optional
 	Drop *DropRule `json:"drop,omitempty"`
 
@@ -54,7 +54,7 @@ type Rule struct {
 	// +optional
 	Exclude *ExcludeRule `json:"exclude,omitempty"`
 
-	// cel computes fields by two expressions, one for each direction.
+	// cel computes fields by expressions: in both directions, or in one.
 	// +optional
 	CEL *CELRule `json:"cel,omitempty"`
 
@@ -331,6 +331,11 @@ type ExcludeRule struct {
 // compile time if their type is known then, and each time if they are dyn. If all input
 // fields are missing, nothing is computed, unless whenMissing is Evaluate. A value that
 // would not come back unchanged is preserved.
+//
+// With only one of forward and backward, the rule derives the fields that it computes: they
+// follow the fields that it reads, and what a client writes to them is dropped. Other rules may
+// be for the fields that it reads.
+// +kubebuilder:validation:XValidation:rule="has(self.forward) || has(self.backward)",message="set forward, backward, or both"
 type CELRule struct {
 	// from names the spoke's fields. The expressions use these names: letters, digits and
 	// _.
@@ -344,15 +349,15 @@ type CELRule struct {
 	// +kubebuilder:validation:MaxProperties=16
 	To map[string]Path `json:"to"`
 	// forward has an expression over the spoke's fields for every name of to.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
-	Forward map[string]CELExpression `json:"forward"`
+	Forward map[string]CELExpression `json:"forward,omitempty"`
 	// backward has an expression over the hub's fields for every name of from.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
-	Backward map[string]CELExpression `json:"backward"`
+	Backward map[string]CELExpression `json:"backward,omitempty"`
 	// bounds are the largest values that the expressions read. They lower the estimated cost if the
 	// schemas have no bounds. A field with a larger value is not read: an expression that needs it
 	// gives no value, and the field is preserved.

@@ -73,7 +73,7 @@ func (s *step) explain(field Field, found fieldValue) Field {
 		field.How = Restored
 	case hasRule && rule.kind == "default":
 		field.How = Filled
-	case hasRule && field.Owner == compile.OwnerExact:
+	case hasRule && (field.Owner == compile.OwnerExact || rule.kind == "cel"):
 		field.How = Computed
 		field.Sources = s.sourcesOf(rule, found)
 		hasValue := func(source Source) bool { return source.Value != nil }

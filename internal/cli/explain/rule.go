@@ -91,8 +91,11 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"exclude", "without " + string(r.Exclude.Without), spoke, hub, ""}
 	case r.CEL != nil:
 		detail := ""
+		if len(r.CEL.Forward) == 0 || len(r.CEL.Backward) == 0 {
+			detail = "in one direction"
+		}
 		if r.CEL.WhenMissing == v1alpha1.CELEvaluate {
-			detail = "also of missing fields"
+			detail = strings.TrimSpace(detail + " also of missing fields")
 		}
 		return rule{"cel", detail, spoke, hub, "the expressions would not restore the same value"}
 	case r.Default != nil:

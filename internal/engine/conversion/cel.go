@@ -9,7 +9,12 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
 
-// compile returns what computes the fields of the hub, and those of the spoke.
+// computesSpoke and computesHub report whether the rule computes the fields of a side. Those of the other one have no
+// expressions.
+func (c *CEL) computesSpoke() bool { return c.Spoke[0].Expression != "" }
+func (c *CEL) computesHub() bool   { return c.Hub[0].Expression != "" }
+
+// compile returns what computes the fields of the hub, and those of the spoke; nil for fields without expressions.
 func (c *CEL) compile() (forward, backward *expression.Program, err error) {
 	spoke, err := expressionFields(c.Spoke)
 	if err != nil {
@@ -19,10 +24,14 @@ func (c *CEL) compile() (forward, backward *expression.Program, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if forward, err = expression.New(spoke, hub, c.Bounds); err != nil {
-		return nil, nil, err
+	if c.computesHub() {
+		if forward, err = expression.New(spoke, hub, c.Bounds); err != nil {
+			return nil, nil, err
+		}
 	}
-	backward, err = expression.New(hub, spoke, c.Bounds)
+	if c.computesSpoke() {
+		backward, err = expression.New(hub, spoke, c.Bounds)
+	}
 	return forward, backward, err
 }
 
@@ -34,6 +43,9 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 		return nil, nil, err
 	}
 	computed := func(program *expression.Program, from []CELField) (indexes []int) {
+		if program == nil {
+			return nil
+		}
 		in := expression.Input{Values: make([][]byte, len(from)), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
 		for i, text := range program.Evaluate(in, new(expression.Budget)) {
 			if text != nil {

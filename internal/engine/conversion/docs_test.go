@@ -26,7 +26,7 @@ const (
 		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
 		route: {type: object, properties: {receiver: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
 		zone: {type: string}, selector: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
-		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, legacy: {type: string},
+		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, long: {type: boolean}, legacy: {type: string},
 		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}}, probe: {type: object, properties: {path: {type: string}, timeout: {type: string}}},
 		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
 	docsHub = `spec: {type: object, properties: {

@@ -23,7 +23,11 @@ type function struct {
 	names     *shape.Names
 	moves     [][2][]string
 	exchanges []*exchange
-	// fields is the number of their target fields.
+	// derived are those that compute fields from others that they only read, and derivedPaths are the fields of the
+	// source version that such rules compute.
+	derived      []*exchange
+	derivedPaths [][]string
+	// fields is the number of the target fields of all of them.
 	fields      int
 	fills       []fill
 	drops       [][]string
@@ -165,6 +169,17 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 			fromHub.documents = append(fromHub.documents, documentField{x.Spoke[0].Path.Rename(hub.names), from})
 		}
 	}
+	for i := range s.Derived {
+		to, from, err := s.Derived[i].exchanges(spoke, hub)
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.Derived[i].CEL.computesHub() {
+			toHub.addDerived(to, fromHub)
+		} else {
+			fromHub.addDerived(from, toHub)
+		}
+	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		to, from := &each{Collection: c, from: c.At(false), common: s.commonOf(c.Path)}, &each{Collection: c, from: c.At(true), common: s.commonOf(c.Path)}
@@ -195,6 +210,15 @@ func (f *function) addDocuments(at Path, inside []documentField) {
 func (f *function) addExchange(x *exchange) {
 	f.exchanges = append(f.exchanges, x)
 	f.fields += len(x.to)
+}
+
+// addDerived adds an exchange that only this function has, and the other one has no use for.
+func (f *function) addDerived(x *exchange, other *function) {
+	f.derived = append(f.derived, x)
+	f.fields += len(x.to)
+	for _, field := range x.to {
+		other.derivedPaths = append(other.derivedPaths, field.Path)
+	}
 }
 
 // addParts adds a collection, or those in an object.
@@ -264,8 +288,7 @@ func (f *function) addOneSided(leaves []LeafField) {
 func (s *Scope) describe(f *function, names *shape.Names) {
 	own := func(path Path) Path { return path.Rename(names) }
 	ofSpoke := f.toHub
-	drops, _ := ends(ofSpoke, s.DropSpoke, s.DropHub)
-	for _, path := range drops {
+	for _, path := range slices.Concat(f.drops, f.derivedPaths) {
 		f.dropped.Add(own(path), Each).Whole = true
 		f.unread.Add(own(path), Each).Whole = true
 	}
@@ -408,6 +431,10 @@ func (r *conversionRun) valueOr(from string, value []byte) []byte {
 
 // apply converts a value, with the names of the hub.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
+	images := r.Room(f.fields)
+	for _, x := range f.derived {
+		images, _ = r.exchange(x, value, images)
+	}
 	for _, c := range f.collections {
 		value = c.apply(r, value)
 	}
@@ -418,13 +445,15 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		value = r.WithAt(value, path, nil)
 	}
 	emptied := f.emptied(value)
+	for _, path := range f.derivedPaths {
+		value = r.WithAt(value, path, nil)
+	}
 	taken := r.Room(len(f.moves))[:len(f.moves)]
 	for i, m := range f.moves {
 		if taken[i] = value.At(m[0]); taken[i] != nil {
 			value = r.WithAt(value, m[0], nil)
 		}
 	}
-	images := r.Room(f.fields)
 	for _, x := range f.exchanges {
 		images, value = r.exchange(x, value, images)
 	}
@@ -444,13 +473,15 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 			value = r.WithAt(value, m[1], taken[i])
 		}
 	}
-	for _, x := range f.exchanges {
-		for j, f := range x.to {
-			if images[j] != nil {
-				value = r.WithAt(value, f.Path, images[j])
+	for _, all := range [...][]*exchange{f.derived, f.exchanges} {
+		for _, x := range all {
+			for j, f := range x.to {
+				if images[j] != nil {
+					value = r.WithAt(value, f.Path, images[j])
+				}
 			}
+			images = images[len(x.to):]
 		}
-		images = images[len(x.to):]
 	}
 	for i, d := range f.fills {
 		if text := r.valueOr(d.From, d.Value); fills[i] && text != nil && value.At(d.Path) == nil {

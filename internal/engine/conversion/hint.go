@@ -44,8 +44,8 @@ func addScopeHint(h *tree.Hint, scope *Scope) {
 		addParentHint(h, move.Spoke)
 		addParentHint(h, move.Hub)
 	}
-	for i := range scope.Exchanges {
-		for _, f := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
+	for _, x := range slices.Concat(scope.Exchanges, scope.Derived) {
+		for _, f := range slices.Concat(x.Spoke, x.Hub) {
 			addParentHint(h, f.Path)
 		}
 	}

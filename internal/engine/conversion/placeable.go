@@ -96,6 +96,14 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 			o.none = append(o.none, LeafField{Path: below(base, d.Path)})
 		}
 	}
+	for i := range s.Derived {
+		if x := &s.Derived[i]; x.CEL.computesHub() == ofHub {
+			_, fields := ends(ofHub, x.Spoke, x.Hub)
+			for _, f := range fields {
+				o.none = append(o.none, LeafField{Path: below(base, f.Path)})
+			}
+		}
+	}
 	for i := range s.Exchanges {
 		_, fields := ends(ofHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
 		for _, f := range fields {

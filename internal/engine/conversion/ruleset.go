@@ -62,7 +62,10 @@ type Spoke struct {
 type Scope struct {
 	Moves     []Move     `json:"moves,omitempty"`
 	Exchanges []Exchange `json:"exchanges,omitempty"`
-	Defaults  []Default  `json:"defaults,omitempty"`
+	// Derived are exchanges by expressions that only compute the fields of one side. They read those of the other side
+	// freely, and what those of their own side have otherwise is dropped.
+	Derived  []Exchange `json:"derived,omitempty"`
+	Defaults []Default  `json:"defaults,omitempty"`
 	// DropSpoke and DropHub are the fields that are dropped.
 	DropSpoke []Path `json:"dropSpoke,omitempty"`
 	DropHub   []Path `json:"dropHub,omitempty"`
@@ -245,7 +248,7 @@ type CELField struct {
 	Name string `json:"name"`
 	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
 	Schema json.RawMessage `json:"schema"`
-	// Expression computes it from the fields of the other side.
+	// Expression computes it from the fields of the other side. It is empty if the rule only reads the field.
 	Expression string `json:"expression"`
 }
 
@@ -335,7 +338,12 @@ func (s *Scope) sound() bool {
 		}
 	}
 	for i := range s.Exchanges {
-		if !s.Exchanges[i].sound() {
+		if x := &s.Exchanges[i]; !x.sound() || x.CEL != nil && (!x.CEL.computesSpoke() || !x.CEL.computesHub()) {
+			return false
+		}
+	}
+	for i := range s.Derived {
+		if x := &s.Derived[i]; !x.sound() || x.CEL == nil || x.CEL.computesSpoke() == x.CEL.computesHub() {
 			return false
 		}
 	}
@@ -431,7 +439,7 @@ func (p *Ruleset) Identity() bool {
 }
 
 func (s Scope) identity() bool {
-	touched := len(s.Moves) + len(s.Exchanges) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
+	touched := len(s.Moves) + len(s.Exchanges) + len(s.Derived) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
 		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
 	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
 		return c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()

@@ -75,6 +75,30 @@ func FuzzRulesetLoad(f *testing.F) {
 	})
 }
 
+// TestLoadExpressions checks that a converter follows expressions only in the directions in which a rule has them.
+func TestLoadExpressions(t *testing.T) {
+	for at, want := range map[string]map[string]bool{
+		"exchanges": {"": false, "spoke": false, "hub": false, "both": true},
+		"derived":   {"": false, "spoke": true, "hub": true, "both": false},
+	} {
+		for computed, want := range want {
+			side := func(name string) string {
+				if computed != name && computed != "both" {
+					return `[{"name":"x","schema":{"type":"string"}}]`
+				}
+				return `[{"name":"x","schema":{"type":"string"},"expression":"self.x"}]`
+			}
+			text := `{"format":3,"crd":"widgets.example.com","group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","root":{"` +
+				at + `":[{"spoke":[{"path":["a"]}],"hub":[{"path":["b"]}],"cel":{"spoke":` + side("spoke") + `,"hub":` + side("hub") + `}}]}}]}`
+			ruleset, err := conversion.Load([]byte(text))
+			if err == nil {
+				_, err = conversion.NewConverter(ruleset)
+			}
+			expect.Equal(t, fmt.Sprintf("%s compute %q: %v", at, computed, err), want, err == nil)
+		}
+	}
+}
+
 // namedRuleset returns a ruleset with these renamed fields.
 func namedRuleset(renamed string) string {
 	return `{"format":3,"crd":"widgets.example.com","group":"example.com","kind":"Widget","hub":"v2","versions":["v1","v2"],"spokes":[{"version":"v1","renamed":[` + renamed + `],"root":{}}]}`

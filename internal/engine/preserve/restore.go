@@ -80,6 +80,8 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 	case where.gone:
 		e.Fate = Gone
 		r.carry(e)
+	case where.derived:
+		e.Fate = Superseded
 	case where.misfit:
 		return r.sortFitting(e, where, judged)
 	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
@@ -193,12 +195,12 @@ type location struct {
 	value, parent *tree.Node
 	schema        Schema
 	// gone is true if the element or the object that the entry is about does not exist, misfit if the schema does
-	// not allow the entry, and read if the other version may show it.
-	gone, misfit, read bool
+	// not allow the entry, read if the other version may show it, and derived if it says what is there.
+	gone, misfit, read, derived bool
 }
 
 func (r *restorer) locate(e *Entry) (at location) {
-	unread := r.seen.Unread()
+	unread, dropped := r.seen.Unread(), r.seen.Dropped()
 	at.value, at.schema = r.base, r.schema
 	for i, segment := range e.At {
 		at.parent = at.value
@@ -212,7 +214,8 @@ func (r *restorer) locate(e *Entry) (at location) {
 			at.misfit = true
 			return at
 		}
-		unread = unread.in(segment)
+		unread, dropped = unread.in(segment), dropped.in(segment)
+		at.derived = at.value != nil && dropped.isWhole()
 		if at.value == nil && i < len(e.At)-1 && (unread == nil || !unread.Whole && !unread.Bare) {
 			at.read = true // the other version would show the object that the entry needs
 		}

@@ -81,6 +81,36 @@ func testDefaults(t *testing.T, s *apiServer) {
 	wantFields(t, "first at v2 without a mode, after a write at v1", k.get(t, "v2", "first"), "spec: {both: d, only2: two}")
 }
 
+var derivedKind = twoVersions{
+	v1: "size: {type: integer}, large: {type: boolean}",
+	v2: "amount: {type: integer}, note: {type: string}",
+	rules: `{hub: v2, spokes: [{version: v1, rules: [
+		{move: {from: .spec.size, to: .spec.amount}},
+		{cel: {from: {large: .spec.large}, to: {amount: .spec.amount}, backward: {large: self.amount > 10}}}]}]}`,
+}
+
+// testDerived has a field that a rule derives from the field of another rule. It follows that field after every write, and at
+// whichever version objects are stored. What clients write to it is dropped.
+func testDerived(t *testing.T, s *apiServer) {
+	k := s.installTwo(t, "derived", derivedKind)
+	k.create(t, "v1", "one", "spec: {size: 1, large: true}")
+	wantFields(t, "one, stored as it was written", k.get(t, "v1", "one"), "spec: {size: 1, large: true}")
+	wantFields(t, "one at v2", k.get(t, "v2", "one"), "spec: {amount: 1}")
+	k.mergePatch(t, "v2", "one", "spec: {note: a}")
+	wantFields(t, "one, written at v2", k.get(t, "v1", "one"), "spec: {size: 1, large: false}")
+
+	k.store(t, "v2")
+	k.mergePatch(t, "v1", "one", "spec: {size: 20}")
+	wantFields(t, "one, stored at v2", k.get(t, "v1", "one"), "spec: {size: 20, large: true}")
+	k.mergePatch(t, "v1", "one", "spec: {large: false}")
+	wantFields(t, "one, where it was written", k.get(t, "v1", "one"), "spec: {size: 20, large: true}")
+	wantFields(t, "one at v2 in the end", k.get(t, "v2", "one"), "spec: {amount: 20, note: a}")
+
+	_, err := k.apply(t, "v1", "client", "spec: {size: 3}", true)
+	expect.NoError(t, err)
+	wantFields(t, "applied", k.get(t, "v1", "one"), "spec: {size: 3, large: false}")
+}
+
 var formKind = twoVersions{
 	v1: `size: {x-kubernetes-int-or-string: true},
   template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true},

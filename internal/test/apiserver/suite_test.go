@@ -38,6 +38,7 @@ var scenarios = map[string]func(*testing.T, *apiServer){
 	"labels and annotations":                 testLabels,
 	"unknown fields are pruned":              testPruning,
 	"defaults of versions and of rules":      testDefaults,
+	"a field that is only computed":          testDerived,
 	"values of all forms":                    testForms,
 	"null where it may be and may not":       testNullable,
 	"rules and schemas change":               testChanges,

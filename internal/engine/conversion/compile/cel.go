@@ -18,6 +18,10 @@ import (
 )
 
 func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
+	if len(rule.Forward)+len(rule.Backward) == 0 {
+		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
+		return
+	}
 	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, fldPath.Child("from"), fldPath.Child("backward"))
 	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
@@ -32,7 +36,15 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
 	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
 	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
-		scope.Exchanges = append(scope.Exchanges, exchange)
+		if c.rule.derives() {
+			scope.Derived = append(scope.Derived, exchange)
+		} else {
+			scope.Exchanges = append(scope.Exchanges, exchange)
+		}
+	}
+	if c.rule.derives() {
+		c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
+		return
 	}
 	for i, path := range hub.paths {
 		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
@@ -89,7 +101,8 @@ func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
 
 func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
 
-// celSide claims the fields and pairs them with the expressions that compute them.
+// celSide claims the fields and pairs them with the expressions that compute them. Without expressions, the rule only
+// reads the fields, and claims none.
 func (c *compiler) celSide(
 	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed place,
 ) (s celSide, ok bool) {
@@ -103,12 +116,16 @@ func (c *compiler) celSide(
 			ok = false
 			continue
 		}
-		if expressions[name] == "" {
+		if len(expressions) > 0 && expressions[name] == "" {
 			c.refuse(computed.Key(name), field.Required(computed.Key(name).path, "write the expression that computes "+string(fields[name])))
 			ok = false
 		}
-		path, schema, claimed := c.claim(of, fields[name], named.Key(name))
-		ok = ok && claimed
+		find := c.claim
+		if len(expressions) == 0 {
+			find = c.find
+		}
+		path, schema, found := find(of, fields[name], named.Key(name))
+		ok = ok && found
 		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
 		s.paths, s.texts = append(s.paths, path), append(s.texts, fields[name])
 	}

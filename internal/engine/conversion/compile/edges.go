@@ -14,7 +14,7 @@ import (
 // anchorRules sets the anchors of a scope's rules: the objects without which preserved data does
 // not come back, and defaults are not filled in.
 func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
-	for _, exchange := range scope.Exchanges {
+	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
 		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
 		anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
 	}

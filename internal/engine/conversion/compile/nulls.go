@@ -87,7 +87,7 @@ func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
 		_, other := c.sides(scope.Defaults[i].Hub)
 		scope.Defaults[i].NullAnchor = nullable(other.schema, above, scope.Defaults[i].Path[:scope.Defaults[i].Anchor])
 	}
-	for _, exchange := range scope.Exchanges {
+	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
 		wrap := exchange.Wrap != nil && exchange.Wrap.Field == ""
 		markNullFields(above, exchange.Spoke, c.spoke, exchange.Hub, c.hub, wrap)
 		markNullFields(above, exchange.Hub, c.hub, exchange.Spoke, c.spoke, wrap)

@@ -17,7 +17,7 @@ import (
 // express them on the other side.
 func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 	switch {
-	case rule.Drop != nil, rule.Default != nil:
+	case rule.drops(), rule.Default != nil:
 		return false
 	case rule.Move != nil:
 		return c.moveNotRoundTrippable(rule, ofHub)

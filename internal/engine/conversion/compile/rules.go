@@ -79,8 +79,8 @@ func (c *compiler) sides(ofHub bool) (own, other side) {
 	return c.spokeSide(), c.hubSide()
 }
 
-// claim resolves a path and claims its field for the current rule.
-func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+// find resolves a path to a field.
+func (c *compiler) find(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
@@ -98,6 +98,15 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion
 	found, err := resolve(of.schema, path)
 	if err != nil {
 		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
+		return nil, nil, false
+	}
+	return path, found, true
+}
+
+// claim resolves a path and claims its field for the current rule.
+func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+	path, found, ok := c.find(of, text, fldPath)
+	if !ok {
 		return nil, nil, false
 	}
 	for _, other := range *of.claims {

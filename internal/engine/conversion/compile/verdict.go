@@ -23,7 +23,7 @@ const (
 	OwnerExact Owner = "Exact"
 	// OwnerPreserved is the annotation for preserved data.
 	OwnerPreserved Owner = "Preserved"
-	// OwnerDropped means that a rule drops the value.
+	// OwnerDropped means that a rule drops the value, or derives it from the other version.
 	OwnerDropped Owner = "Dropped"
 )
 
@@ -143,9 +143,17 @@ func claimOf(claims []claim, path conversion.Path) *claim {
 	return &claims[i]
 }
 
+// derives reports whether the rule only computes the fields of one side.
+func (r *policyRule) derives() bool {
+	return r.CEL != nil && (len(r.CEL.Forward) == 0 || len(r.CEL.Backward) == 0)
+}
+
+// drops reports whether what a client writes to the fields that belong to the rule is dropped.
+func (r *policyRule) drops() bool { return r.Drop != nil || r.derives() }
+
 func (r *policyRule) owner() Owner {
 	switch {
-	case r.Drop != nil:
+	case r.drops():
 		return OwnerDropped
 	case r.Default != nil:
 		return OwnerPreserved

@@ -99,7 +99,7 @@ func (c *compiler) warnSameName() {
 		taken = append(taken, claim{path: moved.to, rule: moved.rule})
 	}
 	for _, from := range taken {
-		if from.rule.Drop != nil || from.path[0] == "metadata" {
+		if from.rule.drops() || from.path[0] == "metadata" {
 			continue
 		}
 		path := c.spokeSide().shown(from.path)

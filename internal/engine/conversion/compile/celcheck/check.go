@@ -28,7 +28,7 @@ type Field struct {
 	// Name is the name of the field in the expressions of the other side: self.name.
 	Name   string
 	Schema *schema.Structural
-	// Expression computes it from the fields of the other side.
+	// Expression computes it from the fields of the other side. Those of a side that is only read have none.
 	Expression string
 }
 
@@ -91,6 +91,9 @@ func Check(from, to []Field, bounds expression.Bounds, elements uint64) []Proble
 }
 
 func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
+	if to[0].Expression == "" {
+		return nil // the rule only reads them
+	}
 	scope, err := newScope(from)
 	if err != nil {
 		return []Problem{{Backward: backward, Name: to[0].Name, Err: &expression.CompileError{Messages: []string{err.Error()}}}}
