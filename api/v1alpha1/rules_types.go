@@ -373,6 +373,9 @@ type CELRule struct {
 	WhenMissing CELWhenMissing `json:"whenMissing,omitempty"`
 }
 
+// Derives reports whether the rule only computes the fields of one side.
+func (r *CELRule) Derives() bool { return len(r.Forward) == 0 || len(r.Backward) == 0 }
+
 // UseRule applies the rules of a group to an object: it is the same as these rules with the paths of
 // the object in front of theirs.
 // +kubebuilder:validation:XValidation:rule="has(self.from) == has(self.to)",message="set from and to, the paths of an object in the spoke and in the hub, or neither, for the whole object"

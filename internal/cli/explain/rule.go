@@ -91,7 +91,7 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"exclude", "without " + string(r.Exclude.Without), spoke, hub, ""}
 	case r.CEL != nil:
 		detail := ""
-		if len(r.CEL.Forward) == 0 || len(r.CEL.Backward) == 0 {
+		if r.CEL.Derives() {
 			detail = "in one direction"
 		}
 		if r.CEL.WhenMissing == v1alpha1.CELEvaluate {

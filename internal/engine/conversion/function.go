@@ -473,16 +473,8 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 			value = r.WithAt(value, m[1], taken[i])
 		}
 	}
-	for _, all := range [...][]*exchange{f.derived, f.exchanges} {
-		for _, x := range all {
-			for j, f := range x.to {
-				if images[j] != nil {
-					value = r.WithAt(value, f.Path, images[j])
-				}
-			}
-			images = images[len(x.to):]
-		}
-	}
+	value, images = r.put(f.derived, images, value)
+	value, _ = r.put(f.exchanges, images, value)
 	for i, d := range f.fills {
 		if text := r.valueOr(d.From, d.Value); fills[i] && text != nil && value.At(d.Path) == nil {
 			if filled, err := r.Read(text); err == nil {
@@ -491,6 +483,19 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 	}
 	return f.removeEmptied(r, value, emptied)
+}
+
+// put sets the target fields of exchanges, of which images are the values, and returns the images that are left.
+func (r *conversionRun) put(exchanges []*exchange, images []*tree.Node, value *tree.Node) (with *tree.Node, rest []*tree.Node) {
+	for _, x := range exchanges {
+		for j, f := range x.to {
+			if images[j] != nil {
+				value = r.WithAt(value, f.Path, images[j])
+			}
+		}
+		images = images[len(x.to):]
+	}
+	return value, images
 }
 
 // emptied returns which shared objects have nothing but what rules take out of them.

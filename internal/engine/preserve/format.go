@@ -75,7 +75,7 @@ func (d Data) Encode() []byte {
 		text = tree.Quote(append(text, `,"unreadable":`...), d.Unreadable)
 	}
 	if text = append(text, '}'); len(text) > readable {
-		return Compress(text, strconv.Itoa(Format))
+		return compress(text)
 	}
 	return text
 }
@@ -93,10 +93,10 @@ func (e *Entry) Size() int {
 	return size
 }
 
-// Compress returns the compressed form of a text in a format if it is shorter.
-func Compress(text []byte, format string) []byte {
+// compress returns the compressed form of a text if it is shorter.
+func compress(text []byte) []byte {
 	var packed bytes.Buffer
-	packed.WriteString(`{"format":` + format + `,"deflate":"`)
+	packed.WriteString(`{"format":` + strconv.Itoa(Format) + `,"deflate":"`)
 	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
 	writer, err := flate.NewWriter(encoder, flate.DefaultCompression)
 	if err != nil {
@@ -112,7 +112,7 @@ func Compress(text []byte, format string) []byte {
 	return packed.Bytes()
 }
 
-// expand is the reverse of Compress.
+// expand is the reverse of compress.
 func expand(a *tree.Arena, packed string) (text []byte, ok bool) {
 	reader := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(packed)))
 	var expanded bytes.Buffer

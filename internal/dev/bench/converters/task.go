@@ -57,7 +57,7 @@ var keptRules = sync.OnceValue(func() string {
 	}
 	there, err := converter.Explain([]byte(`{"apiVersion":"`+group+`/v1","kind":"`+kind+`","spec":{"owner":"a"}}`), "v2")
 	if err != nil || len(there.Kept) != 1 {
-		panic(err)
+		panic(fmt.Sprintf("the owner is not preserved: %v", err))
 	}
 	return there.Kept[0].Rules
 })

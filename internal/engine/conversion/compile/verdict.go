@@ -145,7 +145,7 @@ func claimOf(claims []claim, path conversion.Path) *claim {
 
 // derives reports whether the rule only computes the fields of one side.
 func (r *policyRule) derives() bool {
-	return r.CEL != nil && (len(r.CEL.Forward) == 0 || len(r.CEL.Backward) == 0)
+	return r.CEL != nil && r.CEL.Derives()
 }
 
 // drops reports whether what a client writes to the fields that belong to the rule is dropped.
