@@ -40,10 +40,10 @@ func (c *Converter) Canary(version, to string) []byte {
 		if hub {
 			converts = spoke.there
 		}
-		root = f.fillScope(&rules.Root, converts, root, v.hubShape)
+		root = f.fillScope(&rules.Root, converts, root, v.shape)
 	}
 	f.NewRun()
-	return c.roundTrip(f.renamedTree(root, v.names).JSON(), version, to)
+	return c.roundTrip(root.JSON(), version, to)
 }
 
 // roundTrip returns the object after a conversion to the other version and back, without preserved
@@ -115,10 +115,14 @@ func (f *filler) fillScope(scope *Scope, converts *function, n *tree.Node, schem
 			put(leaf.Path, f.valueFor(shapeAt(schema, leaf.Path)))
 		}
 	}
+	for _, c := range converts.collections {
+		n = f.fillCollection(c, n, schema)
+	}
 	for _, move := range scope.Moves {
-		_, path := ends(f.hub, move.Spoke, move.Hub)
 		// A third version may preserve the value, and only a valid one comes back.
-		put(path, cmp.Or(f.valueFor(shapeAt(schema, path)), f.next()))
+		if _, path := ends(f.hub, move.Spoke, move.Hub); n.At(path) == nil {
+			put(path, cmp.Or(f.valueFor(shapeAt(schema, path)), f.next()))
+		}
 	}
 	for _, x := range converts.exchanges {
 		values := f.values(x)
@@ -134,9 +138,6 @@ func (f *filler) fillScope(scope *Scope, converts *function, n *tree.Node, schem
 		if d.Hub == f.hub {
 			put(d.Path, f.valueFor(shapeAt(schema, d.Path)))
 		}
-	}
-	for _, c := range converts.collections {
-		n = f.fillCollection(c, n, schema)
 	}
 	return n
 }
@@ -247,7 +248,7 @@ func (f *filler) fillCollection(c *each, n *tree.Node, schema *shape.Schema) *tr
 		return f.WithAt(n, at, f.fillScope(&c.Scope, c.inner, f.NewObject(), shapeAt(schema, at)))
 	}
 	element := f.NewObject()
-	for _, key := range c.Keys {
+	for _, key := range keysOf(shapeAt(schema, at)) {
 		element = f.With(element, key, f.next())
 	}
 	element = f.fillScope(&c.Scope, c.inner, element, elementShape(schema, at))
@@ -255,4 +256,12 @@ func (f *filler) fillCollection(c *each, n *tree.Node, schema *shape.Schema) *tr
 		return f.WithAt(n, at, f.With(f.NewObject(), "canary", element))
 	}
 	return f.WithAt(n, at, f.NewList([]*tree.Node{element}))
+}
+
+// keysOf returns the keys of a list by its schema.
+func keysOf(list *shape.Schema) []string {
+	if list == nil {
+		return nil
+	}
+	return list.Keys()
 }

@@ -34,12 +34,12 @@ type version struct {
 	annotation string
 	// token signs truncated forms at this version. It is empty if nothing is truncated.
 	token string
-	// shape is the schema of the version, nil if unknown. hubShape is the same with the names of the hub.
-	shape, hubShape *shape.Schema
+	// shape is the schema of the version, nil if unknown.
+	shape *shape.Schema
 	// there and back are the functions to the hub and from it, nil for the hub.
 	there, back *function
-	// names are those of the version for those of the hub, and hubNames the reverse; nil if it has the same.
-	names, hubNames *shape.Names
+	// rules are those of a spoke, as far as they say where its values are in the hub.
+	rules *Scope
 	// shared are the fields that other spokes have, too, and the hub lacks.
 	shared []sharedField
 }
@@ -58,7 +58,6 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 				return nil, fmt.Errorf("the ruleset of %s has a schema of the version %s that is not readable: %w", ruleset.CRD, name, err)
 			}
 		}
-		v.hubShape = v.shape
 		c.versions = append(c.versions, v)
 	}
 	for _, v := range c.versions {
@@ -69,7 +68,7 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 			}
 			continue
 		}
-		if err := c.prepare(v, spoke, &schemas, ruleset.Schemas[v.name]); err != nil {
+		if err := c.prepare(v, spoke); err != nil {
 			return nil, err
 		}
 	}
@@ -82,14 +81,9 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 }
 
 // prepare prepares the rules of a spoke.
-func (c *Converter) prepare(v *version, spoke *Spoke, schemas *shape.Reader, schema []byte) (err error) {
-	toHub, toSpoke := NamesOf(spoke.Renamed)
-	if v.names, v.hubNames = toSpoke, toHub; toHub != nil && v.shape != nil {
-		if v.hubShape, err = schemas.ReadAs(schema, toHub); err != nil {
-			return fmt.Errorf("the ruleset of %s has names of the version %s that cannot be followed: %w", c.ruleset.CRD, v.name, err)
-		}
-	}
-	own, hub := side{names: toHub, shape: v.hubShape}, side{names: toSpoke, shape: c.version(c.ruleset.Hub).shape}
+func (c *Converter) prepare(v *version, spoke *Spoke) (err error) {
+	v.rules = &spoke.Root
+	own, hub := side{shape: v.shape}, side{shape: c.version(c.ruleset.Hub).shape}
 	if v.there, v.back, err = spoke.Root.functions(own, hub); err != nil {
 		return fmt.Errorf("the ruleset of %s has a rule for the version %s that cannot be followed: %w", c.ruleset.CRD, v.name, err)
 	}

@@ -14,9 +14,8 @@
 // hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go).
 // Objects are immutable trees (package tree), of which only the parts are read that rules look into (hint.go).
 //
-// If rules give an object, list or map another name and change fields in it, objects of the spoke get
-// the names of the hub for the conversion (names.go). If rules also move it to another object, rules name it by its
-// place (place.go). Elements that the other version cannot have are left out (exclude.go).
+// Values that rules move while other rules are for fields in them are collections of a scope, too: what is in them is a scope
+// of its own. Elements that the other version cannot have are left out (exclude.go).
 //
 // The functions know nothing of preserved data. What they lose is preserved in annotations (preserved.go), and restored when
 // the object comes back, by package preserve: that writes an entry for each difference between an object and what comes back

@@ -68,7 +68,7 @@ func (r *conversionRun) exchange(x *exchange, object *tree.Node, to []*tree.Node
 	}
 	start := len(to)
 	images = to[:start+len(x.to)]
-	hasAnchor := func(f Field) bool { return object.At(f.Path[:f.Anchor]).Is(tree.Object) }
+	hasAnchor := func(f Field) bool { return object.At(f.Anchor).Is(tree.Object) }
 	if !there && (!x.computesMissing() || slices.ContainsFunc(x.to, func(f Field) bool { return !hasAnchor(f) })) {
 		return images, object
 	}

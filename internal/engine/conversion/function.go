@@ -18,10 +18,10 @@ import (
 // without regard to preserved data.
 type function struct {
 	toHub bool
-	// names are those that the spoke has for the names of the hub: they change before a conversion to the hub,
-	// and after one from it.
-	names     *shape.Names
-	moves     [][2][]string
+	// moves are those of values and of collections, the deepest source first. puts are their indexes, the deepest target
+	// last.
+	moves     []move
+	puts      []int
 	exchanges []*exchange
 	// derived are those that compute fields from others that they only read, and derivedPaths are the fields of the
 	// source version that such rules compute.
@@ -33,13 +33,21 @@ type function struct {
 	drops       [][]string
 	holders     []*sidedObject
 	shared      []shared
-	collections []*each
+	collections []*each // as in the ruleset
 
 	unread, dropped, together, known *preserve.Paths
 	// documents are the target fields with a document, in the paths of the target version.
 	documents []documentField
 	parts     []part
 }
+
+// move moves a value, of which the inside may be converted by itself. The value may stay where it is.
+type move struct {
+	from, to []string
+	each     *each
+}
+
+func (m *move) stays() bool { return m.each != nil && slices.Equal(m.from, m.to) }
 
 // fill is a Default. A field of the source version is removed, and one of the target version filled in.
 type fill struct {
@@ -57,15 +65,17 @@ type sidedObject struct {
 
 // shared is an object that does not exist in the target version if rules take everything out of it.
 type shared struct {
-	path     []string
+	from, to []string
 	outgoing []Path
 }
 
 // each is a Collection.
 type each struct {
 	*Collection
-	from   []string
-	common *Common
+	from, to []string
+	// notNull is true if the target version has no null there.
+	notNull bool
+	common  *Common
 	// exclusion selects elements that the target version cannot have, and targetExclusion the results that would not
 	// come back.
 	exclusion, targetExclusion *Exclusion
@@ -89,27 +99,17 @@ type part struct {
 type side struct {
 	// at leads to the scope.
 	at Path
-	// names are those of the other version for those of this one.
-	names *shape.Names
-	// shape is the schema of the scope, with the names of the hub; nil if unknown.
+	// shape is the schema of the scope, nil if unknown.
 	shape *shape.Schema
 }
 
-// in returns the side of what is in a list, a map, or an object. own is its path with the names of the version.
-func (s side) in(c *Collection, path, own Path) side {
-	inner := side{slices.Concat(s.at, c.Inside(path)), namesAt(s.names, own), shapeAt(s.shape, path)}
+// in returns the side of what is in a list, a map, or an object, which is at a path.
+func (s side) in(c *Collection, path Path) side {
+	inner := side{slices.Concat(s.at, c.Inside(path)), shapeAt(s.shape, path)}
 	if !c.Object {
-		inner.names, inner.shape = inner.names.Member(Each), elementShape(s.shape, path)
+		inner.shape = elementShape(s.shape, path)
 	}
 	return inner
-}
-
-// namesAt returns the names in the value at a path.
-func namesAt(names *shape.Names, path Path) *shape.Names {
-	for _, name := range path {
-		names = names.Member(name)
-	}
-	return names
 }
 
 // shapeAt returns the schema of the field at path, nil if unknown.
@@ -155,7 +155,7 @@ func ends[T any](toHub bool, spoke, hub T) (from, to T) {
 
 // functions prepares a scope in both directions.
 func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error) {
-	toHub, fromHub = s.function(true, spoke.names), s.function(false, hub.names)
+	toHub, fromHub = s.function(true), s.function(false)
 	for i := range s.Exchanges {
 		to, from, err := s.Exchanges[i].exchanges(spoke, hub)
 		if err != nil {
@@ -166,7 +166,7 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 		if x := &s.Exchanges[i]; x.Cast != nil && x.Cast.Document != "" && x.Cast.Hub {
 			toHub.documents = append(toHub.documents, documentField{x.Hub[0].Path, to})
 		} else if x.Cast != nil && x.Cast.Document != "" {
-			fromHub.documents = append(fromHub.documents, documentField{x.Spoke[0].Path.Rename(hub.names), from})
+			fromHub.documents = append(fromHub.documents, documentField{x.Spoke[0].Path, from})
 		}
 	}
 	for i := range s.Derived {
@@ -182,23 +182,39 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		to, from := &each{Collection: c, from: c.At(false), common: s.commonOf(c.Path)}, &each{Collection: c, from: c.At(true), common: s.commonOf(c.Path)}
+		common := s.commonOf(c.Spoke)
+		to, from := &each{Collection: c, from: c.Spoke, to: c.Hub, notNull: c.NotNullHub, common: common}, &each{Collection: c, from: c.Hub, to: c.Spoke, notNull: c.NotNullSpoke, common: common}
 		to.exclusion, to.targetExclusion = c.ExcludeSpoke, c.ExcludeHub
 		from.exclusion, from.targetExclusion = to.targetExclusion, to.exclusion
-		own := c.At(false).Rename(hub.names)
-		ofSpoke, ofHub := spoke.in(c, c.At(false), own), hub.in(c, c.At(true), c.At(false))
-		if to.inner, from.inner, err = c.Scope.functions(ofSpoke, ofHub); err != nil {
+		if to.inner, from.inner, err = c.Scope.functions(spoke.in(c, c.Spoke), hub.in(c, c.Hub)); err != nil {
 			return nil, nil, err
 		}
 		toHub.collections, fromHub.collections = append(toHub.collections, to), append(fromHub.collections, from)
-		toHub.addParts(to, own, c.At(true), from.inner)
-		fromHub.addParts(from, c.At(true), own, to.inner)
-		toHub.addDocuments(c.Inside(c.At(true)), to.inner.documents)
-		fromHub.addDocuments(c.Inside(own), from.inner.documents)
+		toHub.addParts(to, c.Spoke, c.Hub, from.inner)
+		fromHub.addParts(from, c.Hub, c.Spoke, to.inner)
+		toHub.addDocuments(c.Inside(c.Hub), to.inner.documents)
+		fromHub.addDocuments(c.Inside(c.Spoke), from.inner.documents)
 	}
-	s.describe(toHub, hub.names)
-	s.describe(fromHub, nil)
+	toHub.orderMoves()
+	fromHub.orderMoves()
+	s.describe(toHub)
+	s.describe(fromHub)
 	return toHub, fromHub, nil
+}
+
+// orderMoves adds the collections to the moves, and sorts these. What is in another value that moves is taken before it, and
+// put after it.
+func (f *function) orderMoves() {
+	for _, c := range f.collections {
+		f.moves = append(f.moves, move{c.from, c.to, c})
+	}
+	slices.SortStableFunc(f.moves, func(a, b move) int { return cmp.Compare(len(b.from), len(a.from)) })
+	for i := range f.moves {
+		if !f.moves[i].stays() {
+			f.puts = append(f.puts, i)
+		}
+	}
+	slices.SortStableFunc(f.puts, func(i, j int) int { return cmp.Compare(len(f.moves[i].to), len(f.moves[j].to)) })
 }
 
 func (f *function) addDocuments(at Path, inside []documentField) {
@@ -235,11 +251,11 @@ func (f *function) addParts(c *each, from, to []string, back *function) {
 }
 
 // function prepares one direction, without exchanges and collections.
-func (s *Scope) function(toHub bool, names *shape.Names) *function {
-	f := &function{toHub: toHub, names: names, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}, known: &preserve.Paths{}}
+func (s *Scope) function(toHub bool) *function {
+	f := &function{toHub: toHub, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}, known: &preserve.Paths{}}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
-		f.moves = append(f.moves, [2][]string{from, to})
+		f.moves = append(f.moves, move{from: from, to: to})
 	}
 	for i := range s.Defaults {
 		f.fills = append(f.fills, fill{&s.Defaults[i], s.Defaults[i].Hub != toHub})
@@ -251,8 +267,9 @@ func (s *Scope) function(toHub bool, names *shape.Names) *function {
 	only, _ := ends(toHub, s.OnlySpoke, s.OnlyHub)
 	f.addOneSided(only)
 	for _, object := range s.Shared {
-		outgoing, _ := ends(toHub, object.Spoke, object.Hub)
-		f.shared = append(f.shared, shared{object.Path, outgoing})
+		from, to := ends(toHub, object.Spoke, object.Hub)
+		outgoing, _ := ends(toHub, object.OfSpoke, object.OfHub)
+		f.shared = append(f.shared, shared{from, to, outgoing})
 	}
 	return f
 }
@@ -284,19 +301,18 @@ func (f *function) addOneSided(leaves []LeafField) {
 	slices.SortStableFunc(f.holders, func(a, b *sidedObject) int { return cmp.Compare(len(b.path), len(a.path)) })
 }
 
-// describe says what a function reads, in the paths of its source version. names are those of that version.
-func (s *Scope) describe(f *function, names *shape.Names) {
-	own := func(path Path) Path { return path.Rename(names) }
+// describe says what a function reads, in the paths of its source version.
+func (s *Scope) describe(f *function) {
 	ofSpoke := f.toHub
 	for _, path := range slices.Concat(f.drops, f.derivedPaths) {
-		f.dropped.Add(own(path), Each).Whole = true
-		f.unread.Add(own(path), Each).Whole = true
+		f.dropped.Add(path, Each).Whole = true
+		f.unread.Add(path, Each).Whole = true
 	}
 	only, _ := ends(ofSpoke, s.OnlySpoke, s.OnlyHub)
 	for i := range only {
 		leaf := &only[i]
 		f.knowText(leaf.Path)
-		switch at := own(leaf.Path); {
+		switch at := leaf.Path; {
 		case leaf.Known != nil:
 			holder := f.unread.Add(at, Each)
 			holder.Others = &preserve.Paths{Whole: true}
@@ -311,28 +327,25 @@ func (s *Scope) describe(f *function, names *shape.Names) {
 	}
 	for _, d := range f.fills {
 		if d.atSource {
-			f.unread.Add(own(d.Path), Each).Whole = true
+			f.unread.Add(d.Path, Each).Whole = true
 		}
 	}
 	for _, m := range f.moves {
-		f.unread.Add(own(m[0]), Each)
-		f.knowText(m[0])
+		f.unread.Add(m.from, Each)
+		f.knowText(m.from)
 	}
 	for i, x := range f.exchanges {
 		if x.Index != nil && x.toHub != x.Index.Hub {
-			f.known.Add(own(x.from[0].Path), Each).Keys = []string{x.Index.Key}
+			f.known.Add(x.from[0].Path, Each).Keys = []string{x.Index.Key}
 		}
 		for j := range x.from {
 			f.knowText(x.from[j].Path)
-			f.together.Add(own(x.from[j].Path), Each).Group = i + 1
-			f.unread.Add(own(x.from[j].Path), Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
+			f.together.Add(x.from[j].Path, Each).Group = i + 1
+			f.unread.Add(x.from[j].Path, Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
 		}
 	}
 	for _, c := range f.collections {
-		at := own(c.from)
-		if !c.Object {
-			at = append(slices.Clip(at), Each)
-		}
+		at := c.Inside(c.from)
 		f.unread.Join(at, Each, c.inner.unread)
 		f.dropped.Join(at, Each, c.inner.dropped)
 		f.together.Join(at, Each, c.inner.together)
@@ -368,14 +381,7 @@ type bound struct {
 
 func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
 	b.of.keepEmptied = keepEmptied
-	if b.toHub {
-		value = b.of.renamedTree(value, b.names)
-	}
-	value = b.apply(b.of, value)
-	if !b.toHub {
-		value = b.of.renamedTree(value, b.names)
-	}
-	return value
+	return b.apply(b.of, value)
 }
 
 func (b bound) Unread() *preserve.Paths   { return b.unread }
@@ -401,23 +407,6 @@ func (b bound) Parts() []preserve.Part {
 	return parts
 }
 
-// renamedTree returns a value with other names of members.
-func (r *conversionRun) renamedTree(value *tree.Node, names *shape.Names) *tree.Node {
-	if names == nil || value == nil {
-		return value
-	}
-	inside := r.Filter(value, func(name string, inner *tree.Node) *tree.Node {
-		if value.Is(tree.List) {
-			return r.From(r.renamedTree(inner, names.Each), inner)
-		}
-		return r.renamedTree(inner, names.Member(name))
-	})
-	if inside.Is(tree.Object) && slices.ContainsFunc(inside.Members(), func(m tree.Member) bool { return names.Name(m.Name) != m.Name }) {
-		return r.Rename(inside, names.Name)
-	}
-	return inside
-}
-
 // valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.
 func (r *conversionRun) valueOr(from string, value []byte) []byte {
 	switch from {
@@ -429,16 +418,16 @@ func (r *conversionRun) valueOr(from string, value []byte) []byte {
 	return value
 }
 
-// apply converts a value, with the names of the hub.
+// apply converts a value, nil if the target version has nothing.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 	images := r.Room(f.fields)
 	for _, x := range f.derived {
 		images, _ = r.exchange(x, value, images)
 	}
-	for _, c := range f.collections {
-		value = c.apply(r, value)
-	}
 	if !value.Is(tree.Object) {
+		for _, c := range f.collections {
+			value = c.apply(r, value)
+		}
 		return value
 	}
 	for _, path := range f.drops {
@@ -448,12 +437,6 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 	for _, path := range f.derivedPaths {
 		value = r.WithAt(value, path, nil)
 	}
-	taken := r.Room(len(f.moves))[:len(f.moves)]
-	for i, m := range f.moves {
-		if taken[i] = value.At(m[0]); taken[i] != nil {
-			value = r.WithAt(value, m[0], nil)
-		}
-	}
 	for _, x := range f.exchanges {
 		images, value = r.exchange(x, value, images)
 	}
@@ -462,15 +445,17 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		if d.atSource {
 			value = r.WithAt(value, d.Path, nil)
 		} else {
-			fills[i] = r.complete && value.At(d.Path[:d.Anchor]).Is(tree.Object)
+			fills[i] = r.complete && value.At(d.Anchor).Is(tree.Object)
 		}
 	}
+	taken, value := f.taken(r, value)
 	for _, h := range f.holders {
 		value = h.remove(r, value)
 	}
-	for i, m := range f.moves {
-		if taken[i] != nil {
-			value = r.WithAt(value, m[1], taken[i])
+	value = f.cleared(r, value)
+	for _, i := range f.puts {
+		if taken[i] != nil && !f.isEmptied(r, taken[i], f.moves[i].to, emptied) {
+			value = r.WithAt(value, f.moves[i].to, taken[i])
 		}
 	}
 	value, images = r.put(f.derived, images, value)
@@ -483,6 +468,46 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 	}
 	return f.removeEmptied(r, value, emptied)
+}
+
+// taken takes the values that move out of an object, and returns what they become. It converts those that stay where they are.
+func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node, rest *tree.Node) {
+	taken = r.Room(len(f.moves))[:len(f.moves)]
+	for i := range f.moves {
+		m := &f.moves[i]
+		held := value.At(m.from)
+		if held == nil {
+			continue
+		}
+		become := held
+		switch {
+		case m.each != nil && m.each.notNull && held.Is(tree.Null):
+			become = nil
+		case m.each != nil:
+			become = m.each.apply(r, held)
+		}
+		if !m.stays() {
+			taken[i], become = become, nil
+		}
+		if become != held {
+			value = r.WithAt(value, m.from, become)
+		}
+	}
+	return taken, value
+}
+
+// cleared returns a value without what has the path of a field that rules set: it is another field, which the source version
+// no longer has.
+func (f *function) cleared(r *conversionRun, value *tree.Node) *tree.Node {
+	for _, i := range f.puts {
+		value = r.WithAt(value, f.moves[i].to, nil)
+	}
+	for _, x := range f.exchanges {
+		for _, field := range x.to {
+			value = r.WithAt(value, field.Path, nil)
+		}
+	}
+	return value
 }
 
 // put sets the target fields of exchanges, of which images are the values, and returns the images that are left.
@@ -505,9 +530,18 @@ func (f *function) emptied(value *tree.Node) []bool {
 	}
 	emptied := make([]bool, len(f.shared))
 	for i, s := range f.shared {
-		emptied[i] = hasOnly(value.At(s.path), s.path, s.outgoing)
+		emptied[i] = hasOnly(value.At(s.from), s.from, s.outgoing)
 	}
 	return emptied
+}
+
+// isEmptied reports whether a value that moves is a shared object that has nothing any more.
+func (f *function) isEmptied(r *conversionRun, value *tree.Node, to []string, emptied []bool) bool {
+	if r.keepEmptied || !value.Is(tree.Object) || value.Len() > 0 {
+		return false
+	}
+	i := slices.IndexFunc(f.shared, func(s shared) bool { return slices.Equal(s.to, to) })
+	return i >= 0 && emptied[i]
 }
 
 // removeEmptied removes the shared objects that have nothing any more.
@@ -516,8 +550,8 @@ func (f *function) removeEmptied(r *conversionRun, value *tree.Node, emptied []b
 		if !emptied[i] || r.keepEmptied {
 			continue
 		}
-		if now := value.At(s.path); now.Is(tree.Object) && now.Len() == 0 {
-			value = r.WithAt(value, s.path, nil)
+		if now := value.At(s.to); now.Is(tree.Object) && now.Len() == 0 {
+			value = r.WithAt(value, s.to, nil)
 		}
 	}
 	return value
@@ -566,22 +600,15 @@ func (h *sidedObject) remove(r *conversionRun, value *tree.Node) *tree.Node {
 	return r.WithAt(value, h.path, rest)
 }
 
-// apply converts the elements of a list or map, or an object in another place.
-func (c *each) apply(r *conversionRun, value *tree.Node) *tree.Node {
-	held := value.At(c.from)
-	if len(c.from) == 0 {
-		held = value
-	}
+// apply converts the elements of a list or map, or an object.
+func (c *each) apply(r *conversionRun, held *tree.Node) *tree.Node {
 	switch {
-	case held == nil, c.common != nil && !c.common.allows(held):
-		return value
-	case c.Object:
-		if !held.Is(tree.Object) {
-			return value
-		}
-		return r.WithAt(value, c.from, c.inner.apply(r, held))
-	case c.Map != held.Is(tree.Object) || !c.Map && !held.Is(tree.List):
-		return value
+	case c.common != nil && !c.common.allows(held):
+		return held
+	case c.Object && held.Is(tree.Object):
+		return c.inner.apply(r, held)
+	case c.Object, c.Map != held.Is(tree.Object), !c.Map && !held.Is(tree.List):
+		return held
 	}
 	converted := r.Filter(held, func(_ string, element *tree.Node) *tree.Node {
 		if c.exclusion.selects(element) {
@@ -593,13 +620,10 @@ func (c *each) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 		return r.From(result, element)
 	})
-	switch {
-	case converted == held:
-		return value
-	case converted.Len() == 0 && len(c.from) > 0:
-		converted = nil // no element is for the other version, so no list is either
+	if converted != held && converted.Len() == 0 && len(c.from) > 0 {
+		return nil // no element is for the other version, so no list is either
 	}
-	return r.WithAt(value, c.from, converted)
+	return converted
 }
 
 // selects reports whether an element has no value that the other version can have.

@@ -62,7 +62,8 @@ func addScopeHint(h *tree.Hint, scope *Scope) {
 		}
 	}
 	for i := range scope.Shared {
-		addHint(h, scope.Shared[i].Path)
+		addHint(h, scope.Shared[i].Spoke)
+		addHint(h, scope.Shared[i].Hub)
 	}
 	for i := range scope.Collections {
 		addCollectionHint(h, &scope.Collections[i])

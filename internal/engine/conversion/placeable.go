@@ -39,11 +39,8 @@ type Places struct {
 type oneSided struct {
 	// shape is nil if the schema is unknown.
 	shape *shape.Schema
-	// none are fields without a place; some are fields with a place for some values. They have the
-	// names of the hub, which hubNames has by those of the version.
+	// none are fields without a place; some are fields with a place for some values.
 	none, some []LeafField
-	hubNames   *shape.Names
-	places     places
 }
 
 // NewPlaces returns the places in objects that are stored in a version.
@@ -61,12 +58,6 @@ func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
 		spoke, ofHub := ruleset.spoke(name), name == ruleset.Hub
 		if ofHub {
 			spoke = ruleset.spoke(stored)
-		}
-		if spoke != nil && !ofHub {
-			side.hubNames, _ = NamesOf(spoke.Renamed)
-		}
-		if spoke != nil {
-			side.places = spoke.Root.places(ofHub)
 		}
 		if spoke != nil && name != stored {
 			side.addScope(&spoke.Root, nil, ofHub)
@@ -112,7 +103,7 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		o.addScope(&c.Scope, c.Inside(below(base, c.Path)), ofHub)
+		o.addScope(&c.Scope, c.Inside(below(base, c.At(ofHub))), ofHub)
 	}
 }
 
@@ -149,7 +140,7 @@ func (p *Places) find(version, field string) Place {
 	if path == nil || side.shape != nil && path[0] != "metadata" && !hasField(side.shape, path) {
 		return NoPlace
 	}
-	place, path := WholePlace, side.places.path(path.Rename(side.hubNames))
+	place := WholePlace
 	for _, leaf := range side.none {
 		switch {
 		case leaf.has(path):

@@ -132,10 +132,7 @@ func TestPlacedRefused(t *testing.T) {
 	const v2 = "net: {type: object, properties: {listeners: {type: array, items: " + title + "}, listener: {type: object, properties: {a: {type: string}, c: {type: string}}}, one: " + title + "}}, s: {type: string}, state: {type: object, properties: {now: {type: object, properties: {z: {type: string}}}}}, " +
 		"outer: {type: array, items: {type: object, properties: {deep: {type: object, properties: {listeners: {type: array, items: " + title + "}}}}}}"
 	for name, test := range map[string]refusal{
-		"out of the object":   {`{move: {from: .server, to: .net.listener}}, {move: {from: .server.b, to: .s}}`, "rules[1].move.to", ".server moves to another object, and a rule for a field in it cannot lead out of it: move the fields in it one by one instead"},
-		"into the object":     {`{move: {from: .server, to: .net.listener}}, {move: {from: ".metadata.labels.x", to: .net.listener.c}}`, "rules[1].move.to", ".server moves to another object"},
 		"out of elements":     {`{move: {from: ".outer[*].ports", to: .net.listeners}}, {move: {from: ".outer[*].ports[*].label", to: ".net.listeners[*].title"}}`, "rules[0].move.to", "they are not in elements of the same lists and maps"},
-		"null":                {`{move: {from: .maybe, to: .net.listeners}}, {move: {from: ".maybe[*].label", to: ".net.listeners[*].title"}}`, "rules[0].move.to", "it may be null in one version only"},
 		"twice to one place":  {`{move: {from: .ports, to: .net.listeners}}, {move: {from: ".ports[*].label", to: ".net.listeners[*].title"}}, {move: {from: .odd.ports, to: .net.listeners}}`, "rules[2].move.to", "another rule moves .odd.ports, or moves to .net.listeners"},
 		"one key of a map":    {`{move: {from: '.m["k"]', to: .net.one}}, {move: {from: '.m["k"].label', to: .net.one.title}}`, "rules[0].move.to", "a rule for one key of a map moves all of its value"},
 		"the status":          {`{move: {from: .status, to: .state.now}}, {move: {from: .status.a, to: .state.now.z}}`, "rules[0].move.to", ".status has the same name in every version"},
@@ -147,6 +144,29 @@ func TestPlacedRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, v1, v2) })
 	}
+}
+
+// TestPlacedAcross has rules that lead out of objects that move, into them, and out of one that moves within another, and one
+// that may be null in one version only.
+func TestPlacedAcross(t *testing.T) {
+	c := converterOf(t, between(t,
+		`server: {type: object, nullable: true, properties: {host: {type: string}, level: {type: string}, tls: {type: object, properties: {on: {type: boolean}, key: {type: string}, old: {type: string}}}}}, top: {type: string}`,
+		`net: {type: object, properties: {listener: {type: object, properties: {address: {type: string}, top: {type: string}, new: {type: string}}}, tls: {type: object, properties: {on: {type: boolean}}}}}, level: {type: string}, key: {type: string}`,
+		`{move: {from: .server, to: .net.listener}}, {move: {from: .server.host, to: .net.listener.address}}, {move: {from: .server.level, to: .level}}, {move: {from: .top, to: .net.listener.top}},
+		 {move: {from: .server.tls, to: .net.tls}}, {move: {from: .server.tls.key, to: .key}}`))
+	roundTrips{
+		"all": {"v1", `"server":{"host":"h","level":"l","tls":{"on":true,"key":"k"}},"top":"t"`,
+			named("v2", "", `"net":{"listener":{"address":"h","top":"t"},"tls":{"on":true}},"level":"l","key":"k"`)},
+		"absent":            {"v1", ``, named("v2", "", ``)},
+		"only out":          {"v1", `"server":{"level":"l"}`, named("v2", "", `"level":"l"`)},
+		"only out of both":  {"v1", `"server":{"tls":{"key":"k"}}`, named("v2", "", `"key":"k"`)},
+		"only in":           {"v1", `"top":"t"`, named("v2", "", `"net":{"listener":{"top":"t"}}`)},
+		"in one in another": {"v2", `"net":{"tls":{"on":true}}`, named("v1", "", `"server":{"tls":{"on":true}}`)},
+		"preserved":         {"v1", `"server":{"host":"h","tls":{"old":"o","key":"k"}}`, named("v2", `v1 {"/server/tls/old":"o"}`, `"net":{"listener":{"address":"h"},"tls":{}},"key":"k"`)},
+		"preserved back":    {"v2", `"net":{"listener":{"new":"n","top":"t"}}`, named("v1", `v2 {"/net/listener/new":"n"}`, `"server":{},"top":"t"`)},
+		"a null":            {"v1", `"server":null,"top":"t"`, named("v2", `v1 {"/server":null}`, `"net":{"listener":{"top":"t"}}`)},
+		"a null, alone":     {"v1", `"server":null`, named("v2", `v1 {"/server":null}`, ``)},
+	}.check(t, c)
 }
 
 // TestPlacedVerdicts checks that verdicts and warnings have the paths of their version.

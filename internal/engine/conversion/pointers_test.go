@@ -12,7 +12,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
@@ -115,7 +114,6 @@ type rule struct {
 // rulesTo returns the rules, and the defaults, that compute a field of one of two versions.
 func rulesTo(c *conversion.Converter, version, pointer string) (found []rule) {
 	spoke := &c.Ruleset().Spokes[0]
-	toHub, toSpoke := conversion.NamesOf(spoke.Renamed)
 	ofHub := version == c.Ruleset().Hub
 	var path conversion.Path
 	for _, segment := range splitPointer(pointer) {
@@ -125,18 +123,11 @@ func rulesTo(c *conversion.Converter, version, pointer string) (found []rule) {
 			path = append(path, unescapePointer(segment))
 		}
 	}
-	own, others := toSpoke, (*shape.Names)(nil)
-	if inHub := renamedPath(path, toHub); ofHub {
-		own, others = nil, toSpoke
-	} else {
-		path = inHub
-	}
 	var find func(s *conversion.Scope, at, otherAt, rest conversion.Path)
 	find = func(s *conversion.Scope, at, otherAt, rest conversion.Path) {
-		relative := func(fields []conversion.Field, at conversion.Path, names *shape.Names) (pointers []string) {
-			scope := renamedPath(at, names).Pointer()
+		relative := func(fields []conversion.Field) (pointers []string) {
 			for _, f := range fields {
-				pointers = append(pointers, strings.TrimPrefix(renamedPath(slices.Concat(at, f.Path), names).Pointer(), scope))
+				pointers = append(pointers, f.Path.Pointer())
 			}
 			return pointers
 		}
@@ -148,8 +139,7 @@ func rulesTo(c *conversion.Converter, version, pointer string) (found []rule) {
 			}
 			if slices.ContainsFunc(to, func(f conversion.Field) bool { return slices.Equal(f.Path, rest) }) {
 				found = append(found, rule{
-					scope: renamedPath(at, own).Pointer(), otherScope: renamedPath(otherAt, others).Pointer(),
-					to: relative(to, at, own), from: relative(from, otherAt, others),
+					scope: at.Pointer(), otherScope: otherAt.Pointer(), to: relative(to), from: relative(from),
 				})
 			}
 		}
@@ -174,42 +164,4 @@ func rulesTo(c *conversion.Converter, version, pointer string) (found []rule) {
 	}
 	find(&spoke.Root, nil, nil, path)
 	return found
-}
-
-// renamedPath is Path.Rename for a path with names of elements.
-func renamedPath(path conversion.Path, names *shape.Names) conversion.Path {
-	renamed := slices.Clone(path)
-	for i, segment := range path {
-		if names == nil {
-			break
-		}
-		if renamed[i] = names.Name(segment); isElement(segment) && names.Each != nil {
-			renamed[i], names = segment, names.Each
-			continue
-		}
-		names = names.Member(segment)
-	}
-	return renamed
-}
-
-// renamedValue returns a value with other names.
-func renamedValue(value any, names *shape.Names) any {
-	if names == nil {
-		return value
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		renamed := map[string]any{}
-		for name, member := range value {
-			renamed[names.Name(name)] = renamedValue(member, names.Member(name))
-		}
-		return renamed
-	case []any:
-		renamed := make([]any, len(value))
-		for i := range value {
-			renamed[i] = renamedValue(value[i], names.Each)
-		}
-		return renamed
-	}
-	return value
 }

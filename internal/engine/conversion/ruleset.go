@@ -51,10 +51,7 @@ type Ruleset struct {
 // Spoke has the rules between one version and the hub.
 type Spoke struct {
 	Version string `json:"version"`
-	// Renamed are the fields in which rules change single fields, and which have another name in
-	// the hub. All paths of Root have the names of the hub.
-	Renamed []Renamed `json:"renamed,omitempty"`
-	Root    Scope     `json:"root"`
+	Root    Scope  `json:"root"`
 }
 
 // Scope has the rules for an object, or for each element of a list or map. Paths are relative to
@@ -81,9 +78,6 @@ type Scope struct {
 // LeafField is a field, with everything below it, that one side lacks.
 type LeafField struct {
 	Path Path `json:"path"`
-	// Anchor is the number of leading segments of Path that lead to an object of both sides.
-	// Without that object the field is not restored.
-	Anchor int `json:"anchor"`
 	// Shell marks an object that is only preserved if it is empty: its fields are preserved by
 	// themselves.
 	Shell bool `json:"shell,omitempty"`
@@ -97,9 +91,6 @@ type LeafField struct {
 	// Common marks a field of both sides of which one side allows more: a value without this shape
 	// is one-sided.
 	Common *Common `json:"common,omitempty"`
-	// NullAnchor is true if a null in place of the anchor is a value that a client wrote.
-	// Otherwise it is an object without fields, as server-side apply leaves it.
-	NullAnchor bool `json:"nullAnchor,omitempty"`
 	// Siblings are the other spokes that have the same field, if the hub lacks it: a value that
 	// one of them has preserved is the value of all.
 	Siblings []string `json:"siblings,omitempty"`
@@ -111,31 +102,48 @@ type LeafField struct {
 // Shared is an object or map of both sides. If the values that rules take out of it are all that
 // it has, it exists for these only, and does not exist on the other side.
 type Shared struct {
-	Path Path `json:"path"`
-	// Spoke and Hub are the paths of these values, relative to the scope.
-	Spoke []Path `json:"spoke,omitempty"`
-	Hub   []Path `json:"hub,omitempty"`
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
+	// OfSpoke and OfHub are the paths of these values, relative to the scope.
+	OfSpoke []Path `json:"ofSpoke,omitempty"`
+	OfHub   []Path `json:"ofHub,omitempty"`
 }
 
-// Collection is a list or map, or an object that a rule moves to another object.
+// Collection is a list or map, or an object that a rule moves, and whose inside is converted by itself.
 type Collection struct {
-	// Path is its path on both sides. If a rule moves it to another object, that is its place (place.go),
-	// and Spoke and Hub are its paths.
-	Path  Path `json:"path"`
-	Spoke Path `json:"spoke,omitempty"`
-	Hub   Path `json:"hub,omitempty"`
+	Spoke Path `json:"spoke"`
+	Hub   Path `json:"hub"`
 	// Map is true for a map, whose elements are identified by their keys.
 	Map bool `json:"map,omitempty"`
-	// Object is true for an object with a place: it is itself the only element.
+	// Object is true for an object: it is itself the only element.
 	Object bool `json:"object,omitempty"`
 	// Keys are the fields that identify the elements of a list. The elements of a list without
 	// keys are identified by their content.
 	Keys []string `json:"keys,omitempty"`
+	// NotNullSpoke and NotNullHub are true if only the other side may have null in its place.
+	NotNullSpoke bool `json:"notNullSpoke,omitempty"`
+	NotNullHub   bool `json:"notNullHub,omitempty"`
 	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone. Lists with keys
 	// have none.
 	ExcludeSpoke *Exclusion `json:"excludeSpoke,omitempty"`
 	ExcludeHub   *Exclusion `json:"excludeHub,omitempty"`
 	Scope        Scope      `json:"scope"`
+}
+
+// At returns the path in the hub, or in the spoke.
+func (c *Collection) At(hub bool) Path {
+	if hub {
+		return c.Hub
+	}
+	return c.Spoke
+}
+
+// Inside returns the path of the elements by that of the list or map, or of the object itself.
+func (c *Collection) Inside(path Path) Path {
+	if c.Object {
+		return path
+	}
+	return append(slices.Clip(path), Each)
 }
 
 // Move copies a value between two paths.
@@ -169,12 +177,11 @@ type Exchange struct {
 // Field is a field of an Exchange.
 type Field struct {
 	Path Path `json:"path"`
-	// Anchor is that of LeafField, for a preserved value.
-	Anchor int `json:"anchor,omitempty"`
-	// Text, Label and NullAnchor are those of LeafField.
-	Text       bool `json:"text,omitempty"`
-	Label      bool `json:"label,omitempty"`
-	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// Anchor is the object of the other side without which nothing is computed from missing fields.
+	Anchor Path `json:"anchor,omitempty"`
+	// Text and Label are those of LeafField.
+	Text  bool `json:"text,omitempty"`
+	Label bool `json:"label,omitempty"`
 	// NotNull marks a field that is not nullable, if a field of the other side is.
 	NotNull bool `json:"notNull,omitempty"`
 }
@@ -260,10 +267,8 @@ type Default struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	// From is the metadata that has the value, name or namespace, if there is no Value.
 	From string `json:"from,omitempty"`
-	// Anchor is that of LeafField: without that object, no default is filled in.
-	Anchor int `json:"anchor,omitempty"`
-	// NullAnchor is that of LeafField.
-	NullAnchor bool `json:"nullAnchor,omitempty"`
+	// Anchor is the object of the other side without which no default is filled in.
+	Anchor Path `json:"anchor,omitempty"`
 }
 
 // DefaultSources are the values of Default.From.
@@ -322,7 +327,7 @@ func Load(data []byte) (*Ruleset, error) {
 		return nil, errors.New("the ruleset is not readable: there is something behind it")
 	}
 	for i := range ruleset.Spokes {
-		if !ruleset.Spokes[i].Root.sound() || !soundNames(ruleset.Spokes[i].Renamed) {
+		if !ruleset.Spokes[i].Root.sound() {
 			return nil, fmt.Errorf("the ruleset is not readable: its rules for version %s are damaged", ruleset.Spokes[i].Version)
 		}
 	}
@@ -353,24 +358,21 @@ func (s *Scope) sound() bool {
 		}
 	}
 	for _, d := range s.Defaults {
-		if len(d.Path) == 0 || !d.Path.reaches(d.Anchor) || (len(d.Value) == 0) == (d.From == "") || d.From != "" && !slices.Contains(DefaultSources, d.From) {
+		if len(d.Path) == 0 || (len(d.Value) == 0) == (d.From == "") || d.From != "" && !slices.Contains(DefaultSources, d.From) {
 			return false
 		}
 	}
 	for _, leaf := range slices.Concat(s.OnlySpoke, s.OnlyHub) {
-		if len(leaf.Path) == 0 && leaf.Known == nil || !leaf.Path.reaches(leaf.Anchor) {
+		if len(leaf.Path) == 0 && leaf.Known == nil {
 			return false
 		}
-	}
-	if !s.soundPlaces() {
-		return false
 	}
 	for i := range s.Collections {
 		if !s.Collections[i].sound() {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Path) == 0 })
+	return !slices.ContainsFunc(s.Shared, func(shared Shared) bool { return len(shared.Spoke) == 0 || len(shared.Hub) == 0 })
 }
 
 func (c *Collection) sound() bool {
@@ -379,12 +381,12 @@ func (c *Collection) sound() bool {
 			return false
 		}
 	}
-	return c.Scope.sound()
+	return !(c.Object && (c.Map || len(c.Keys) > 0)) && !slices.Contains(c.Spoke, Each) && !slices.Contains(c.Hub, Each) && c.Scope.sound()
 }
 
 func (e *Exchange) sound() bool {
 	for _, field := range slices.Concat(e.Spoke, e.Hub) {
-		if len(field.Path) == 0 || !field.Path.reaches(field.Anchor) {
+		if len(field.Path) == 0 {
 			return false
 		}
 	}
@@ -406,9 +408,6 @@ func (e *Exchange) sound() bool {
 	}
 	return spoke == 1 && hub == 1
 }
-
-// reaches reports whether a path has at least this number of segments.
-func (p Path) reaches(anchor int) bool { return 0 <= anchor && anchor <= len(p) }
 
 // Pairs returns the ordered pairs of versions that the ruleset converts.
 func (p *Ruleset) Pairs() [][2]string {
@@ -435,14 +434,14 @@ func (p *Ruleset) spoke(version string) *Spoke {
 // same fields, and no rule changes one. Then strategy None gives the same result. It ignores
 // values that previous rulesets have preserved; strategy None leaves those in their annotation.
 func (p *Ruleset) Identity() bool {
-	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return len(spoke.Renamed) > 0 || !spoke.Root.identity() })
+	return !slices.ContainsFunc(p.Spokes, func(spoke Spoke) bool { return !spoke.Root.identity() })
 }
 
 func (s Scope) identity() bool {
 	touched := len(s.Moves) + len(s.Exchanges) + len(s.Derived) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
 		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
 	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
-		return c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
+		return !slices.Equal(c.Spoke, c.Hub) || c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
 	})
 }
 

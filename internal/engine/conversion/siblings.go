@@ -12,13 +12,13 @@ import (
 // Spokes may share a field that the hub lacks. A value that one of them has preserved is the value of all: the next one to
 // which the object is converted takes it, and one that has a value of its own discards it.
 
-// sharedField is a field of a spoke that another spoke has, too, and the hub lacks. The path has the names of the hub.
+// sharedField is a field of a spoke that another spoke has, too, and the hub lacks. The path is where the hub would have it.
 type sharedField struct {
 	path    Path
 	sibling *version
 }
 
-// sharedFields returns those of a scope, to which at leads.
+// sharedFields returns those of a scope, to which at leads in the hub.
 func (c *Converter) sharedFields(s *Scope, at Path) (all []sharedField) {
 	for i := range s.OnlySpoke {
 		leaf := &s.OnlySpoke[i]
@@ -30,15 +30,46 @@ func (c *Converter) sharedFields(s *Scope, at Path) (all []sharedField) {
 	}
 	for i := range s.Collections {
 		collection := &s.Collections[i]
-		all = append(all, c.sharedFields(&collection.Scope, collection.Inside(slices.Concat(at, collection.At(false))))...)
+		all = append(all, c.sharedFields(&collection.Scope, collection.Inside(slices.Concat(at, collection.Hub)))...)
 	}
 	return all
 }
 
 // moved returns the address in one version for that in another one, and whether it leads to the field or below it.
 func (f sharedField) moved(at preserve.Address, from, to *version) (moved preserve.Address, is bool) {
-	at = at.Rename(from.hubNames)
-	return at.Rename(to.names), at.IsBelow(f.path, Each)
+	at = from.rules.counterpart(at, true)
+	return to.rules.counterpart(at, false), at.IsBelow(f.path, Each)
+}
+
+// counterpart returns where what is at an address of the spoke is in the hub, or the reverse, as far as rules move the lists,
+// maps and objects around it.
+func (s *Scope) counterpart(at preserve.Address, toHub bool) preserve.Address {
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		from, to := ends(toHub, c.Spoke, c.Hub)
+		if !at.IsBelow(from, Each) {
+			continue
+		}
+		moved := preserve.AddressOf(to)
+		rest := at[len(from):]
+		if !c.Object && len(rest) > 0 {
+			moved, rest = append(moved, rest[0].Rename(c.Scope.keyName(toHub))), rest[1:]
+		}
+		return append(moved, c.Scope.counterpart(rest, toHub)...)
+	}
+	return at
+}
+
+// keyName returns the function from names of keys to those that a rule moves them to.
+func (s *Scope) keyName(toHub bool) func(string) string {
+	return func(name string) string {
+		for _, move := range s.Moves {
+			if from, to := ends(toHub, move.Spoke, move.Hub); len(from) == 1 && len(to) == 1 && from[0] == name {
+				return to[0]
+			}
+		}
+		return name
+	}
 }
 
 // hasValueAt reports whether entries have a value at an address.

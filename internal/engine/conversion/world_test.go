@@ -306,9 +306,7 @@ func (w *world) surviving(t testing.TB, object, from, to string) string {
 	case from == w.ruleset.Hub:
 		return generate.Plain(withoutDropped(w.rootOf(to), decode(t, object), false))
 	}
-	toHub, toSpoke := conversion.NamesOf(w.spoke(from).Renamed)
-	left := withoutDropped(w.rootOf(from), renamedValue(decode(t, object), toHub), true)
-	return generate.Plain(renamedValue(left, toSpoke))
+	return generate.Plain(withoutDropped(w.rootOf(from), decode(t, object), true))
 }
 
 func (w *world) spoke(version string) *conversion.Spoke {
@@ -369,13 +367,12 @@ func TestWorlds(t *testing.T) {
 		for _, kind := range []uint64{generate.Nested, generate.Nested | generate.Excluding, generate.Expressions} {
 			crd, rules := randomWorld(t, generate.Choose(kind|seed, nil))
 			for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
-				made.addNames(spoke.Renamed)
 				made.addScope(t, &spoke.Root, "")
 			}
 		}
 	}
 	for kind, least := range map[string]int{
-		"renamed": 10, "renamed in elements": 10, "renamed in an element": 10, "renamed in another object": 10,
+		"renamed": 10, "renamed in elements": 10, "a renamed key": 10,
 		"an object in another": 10, "in another object": 10, "in another object in elements": 10, "moved to what allows more": 10,
 		"excluded of the spoke": 4, "excluded of the hub": 4, "excluded by values": 4, "excluded in elements": 2, "excluded in another object": 2,
 		"of missing fields": 4, "of missing fields in elements": 4, "of missing fields of the spoke": 4, "of missing fields of the hub": 4,
@@ -392,15 +389,6 @@ type worldParts map[string]int
 func (made worldParts) addIf(is bool, kind string) {
 	if is {
 		made[kind]++
-	}
-}
-
-func (made worldParts) addNames(names []conversion.Renamed) {
-	for _, name := range names {
-		made["renamed"]++
-		made.addIf(slices.Contains(name.Hub, conversion.Each), "renamed in elements")
-		made.addIf(name.InElement, "renamed in an element")
-		made.addIf(!slices.Equal(name.Spoke[:len(name.Spoke)-1], name.Hub[:len(name.Hub)-1]), "renamed in another object")
 	}
 }
 
@@ -423,14 +411,19 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 	for i := range scope.Collections {
 		c := &scope.Collections[i]
 		made.addIf(c.Object, "an object in another")
-		made.addIf(c.Spoke != nil, "in another object")
-		made.addIf(c.Spoke != nil && in != "", "in another object"+in)
+		made.addIf(slices.ContainsFunc(c.Scope.Moves, func(m conversion.Move) bool { return len(m.Hub) == 1 && slices.Contains(c.Keys, m.Hub[0]) }), "a renamed key")
+		moves := !slices.Equal(c.Spoke, c.Hub)
+		elsewhere := moves && !slices.Equal(c.Spoke[:len(c.Spoke)-1], c.Hub[:len(c.Hub)-1])
+		made.addIf(moves && !elsewhere, "renamed")
+		made.addIf(moves && !elsewhere && in != "", "renamed"+in)
+		made.addIf(elsewhere, "in another object")
+		made.addIf(elsewhere && in != "", "in another object"+in)
 		made.addIf(c.ExcludeSpoke != nil, "excluded of the spoke")
 		made.addIf(c.ExcludeHub != nil, "excluded of the hub")
 		for _, x := range []*conversion.Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
 			made.addIf(x != nil && len(x.Values) > 0, "excluded by values")
 			made.addIf(x != nil && in != "", "excluded"+in)
-			made.addIf(x != nil && c.Spoke != nil, "excluded in another object")
+			made.addIf(x != nil && moves, "excluded in another object")
 		}
 		inside := in
 		if !c.Object {

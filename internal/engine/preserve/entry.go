@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
@@ -208,22 +207,27 @@ func (a Address) IsBelow(path []string, each string) bool {
 	return true
 }
 
-// Rename returns an address with other names of members, and of keys of elements.
-func (a Address) Rename(names *shape.Names) Address {
-	if names == nil {
-		return a
+// AddressOf returns the address of a path without elements.
+func AddressOf(path []string) Address {
+	at := make(Address, len(path))
+	for i, name := range path {
+		at[i].Name = name
 	}
-	renamed := slices.Clone(a)
-	for i, segment := range a {
-		if !segment.Element {
-			renamed[i].Name = names.Name(segment.Name)
-			names = names.Member(segment.Name)
-			continue
-		}
-		if names != nil {
-			names = names.Each
-		}
-		renamed[i].Name = renamedKeys(segment.Name, names)
+	return at
+}
+
+// Rename returns the segment of an element with other names of its keys.
+func (s Segment) Rename(name func(key string) string) Segment {
+	keys, values := keysIn(s.Name)
+	if !s.Element || len(keys) == 0 {
+		return s
 	}
-	return renamed
+	var renamed strings.Builder
+	for i, key := range keys {
+		if i > 0 {
+			renamed.WriteByte(',')
+		}
+		renamed.WriteString(name(key) + "=" + values[i])
+	}
+	return Segment{Name: renamed.String(), Element: true}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
@@ -95,22 +94,6 @@ func keysIn(name string) (keys, values []string) {
 		rest = strings.TrimPrefix(after[end:], ",")
 	}
 	return keys, values
-}
-
-// renamedKeys returns the name of an element with other names of its keys.
-func renamedKeys(name string, names *shape.Names) string {
-	keys, values := keysIn(name)
-	if names == nil || len(keys) == 0 {
-		return name
-	}
-	var renamed strings.Builder
-	for i, key := range keys {
-		if i > 0 {
-			renamed.WriteByte(',')
-		}
-		renamed.WriteString(names.Name(key) + "=" + values[i])
-	}
-	return renamed.String()
 }
 
 // element returns an element by its name, nil if there is none.

@@ -189,8 +189,7 @@ func TestPointer(t *testing.T) {
 	if !at.IsBelow([]string{"a", "*", "c"}, "*") || at.IsBelow([]string{"a", "b"}, "*") {
 		t.Error("it is not below what it is")
 	}
-	names := &shape.Names{Of: map[string]string{"a": "x"}, In: map[string]*shape.Names{"a": {Each: &shape.Names{Of: map[string]string{"k": "key", "c": "y"}}}}}
-	if renamed := at.Rename(names).Pointer(); renamed != "/x/[key=1]/y/d" {
-		t.Errorf("renamed, it is %s", renamed)
+	if renamed := at[1].Rename(func(key string) string { return key + "ey" }); renamed != (Segment{Name: "key=1", Element: true}) {
+		t.Errorf("renamed, it is %v", renamed)
 	}
 }

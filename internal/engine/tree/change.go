@@ -160,19 +160,6 @@ func (a *Arena) filterList(n *Node, change func(name string, value *Node) *Node)
 	return a.NewList(changed)
 }
 
-// Rename returns an object with other names of members. No two may get the same.
-func (a *Arena) Rename(n *Node, name func(string) string) *Node {
-	renamed := a.NewObject()
-	renamed.members = a.takeMembers(len(n.Members()))[:0]
-	for _, m := range n.Members() {
-		if other := name(m.Name); other != m.Name {
-			m = Member{Name: other, Value: m.Value}
-		}
-		renamed.members = append(renamed.members, m)
-	}
-	return renamed
-}
-
 // Insert returns an object with a new member before all others.
 func (a *Arena) Insert(n *Node, name string, value *Node) *Node {
 	c := a.NewObject()

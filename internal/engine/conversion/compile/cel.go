@@ -27,14 +27,15 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	if !spokeOK || !hubOK {
 		return
 	}
-	scope, ok := c.celScope(spoke, hub)
 	bounds := boundsOf(rule)
-	if !ok || !c.checkExpressions(spoke, hub, bounds, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
+	if !c.checkScopes(spoke, hub) || !c.checkExpressions(spoke, hub, bounds, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds, WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
-	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke)
-	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub)
+	within := commonScope(slices.Concat(spoke.paths, hub.paths)...)
+	scope := c.scopeAt(within)
+	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
+	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
 	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
@@ -138,19 +139,19 @@ func (c *compiler) celSide(
 	return s, ok
 }
 
-// celScope returns the scope that contains all fields of the rule.
-func (c *compiler) celScope(spoke, hub celSide) (scope *conversion.Scope, ok bool) {
+// checkScopes checks that all fields of the rule are in the same elements.
+func (c *compiler) checkScopes(spoke, hub celSide) bool {
 	for i, path := range spoke.paths {
-		if scope, ok = c.scopeOf(path, hub.paths[0], spoke.fieldPath(i), spoke.texts[i]); !ok {
-			return nil, false
+		if !c.checkScope(path, hub.paths[0], spoke.fieldPath(i), spoke.texts[i]) {
+			return false
 		}
 	}
 	for i, path := range hub.paths {
-		if scope, ok = c.scopeOf(spoke.paths[0], path, hub.fieldPath(i), hub.texts[i]); !ok {
-			return nil, false
+		if !c.checkScope(spoke.paths[0], path, hub.fieldPath(i), hub.texts[i]) {
+			return false
 		}
 	}
-	return scope, true
+	return true
 }
 
 func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fromNothing bool, fldPath place) bool {
@@ -202,16 +203,15 @@ func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 }
 
 // celFields returns the fields and expressions of a side in the form of the ruleset.
-func (c *compiler) celFields(s celSide) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
-	for i, of := range s.fields {
-		shape, err := celcheck.Shape(of.Schema)
+func (c *compiler) celFields(s celSide, of side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
+	for i, f := range s.fields {
+		shape, err := celcheck.Shape(f.Schema)
 		if err != nil {
 			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
 			return nil, nil, false
 		}
-		_, local := splitScope(s.paths[i])
-		fields = append(fields, conversion.Field{Path: local})
-		cel = append(cel, conversion.CELField{Name: of.Name, Schema: shape, Expression: of.Expression})
+		fields = append(fields, conversion.Field{Path: of.local(s.paths[i], within)})
+		cel = append(cel, conversion.CELField{Name: f.Name, Schema: shape, Expression: f.Expression})
 	}
 	return fields, cel, true
 }

@@ -134,7 +134,7 @@ func withNestedStructureOf(s, other *schema.Structural) *schema.Structural {
 func (c *compiler) pairShape(cur cursor, spoke, hub *schema.Structural, shape *conversion.Common) {
 	if len(cur.local) > 0 {
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Common: shape})
+			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Common: shape})
 		}
 	}
 	c.noteNotRoundTrippable(cur, spoke, hub)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
 )
 
@@ -87,13 +86,12 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
 	result.Errors = append(result.Errors, addSchemas(ruleset, crd)...)
-	withHubNames := maps.Clone(schemas)
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			withHubNames[version] = compileSpoke(version, rules, spokes, schemas, ruleset, &result)
+			compileSpoke(version, rules, spokes, schemas, ruleset, &result)
 		}
 	}
-	pairSiblings(ruleset.Spokes, withHubNames)
+	pairSiblings(ruleset.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
 	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
@@ -104,7 +102,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	}
 	if len(result.Errors) == 0 {
 		result.Ruleset = ruleset
-		result.AdmissionCondition = result.admissionCondition(withHubNames)
+		result.AdmissionCondition = result.admissionCondition(schemas)
 	}
 	return result
 }
@@ -175,20 +173,19 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 	return false
 }
 
-// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result. It returns the schema of the
-// spoke with the names of the hub.
+// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result.
 func compileSpoke(
 	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
-) *schema.Structural {
-	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hub: schemas[ruleset.Hub], notNamed: map[string]string{}}
+) {
+	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hubOwn: schemas[ruleset.Hub], notPlaced: map[string]string{}}
 	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
 	if at >= 0 {
 		c.recursions = spokes.recursions[at]
-		c.spokeOwn, c.hub = typed(c.spokeOwn, c.recursions, pathIn(false)), typed(c.hub, c.recursions, pathIn(true))
+		c.spokeOwn, c.hubOwn = typed(c.spokeOwn, c.recursions, pathIn(false)), typed(c.hubOwn, c.recursions, pathIn(true))
 	}
-	c.spoke = c.spokeOwn
+	c.spoke, c.hub = c.spokeOwn, c.hubOwn
 	if at >= 0 {
-		if c.takeNames(spokes.rules[at]); len(c.errs) == 0 {
+		if c.findPlaces(spokes.rules[at]); len(c.errs) == 0 {
 			c.addRules(spokes.rules[at])
 		}
 	}
@@ -197,34 +194,25 @@ func compileSpoke(
 		c.assignLeaves()
 	}
 	if len(c.errs) == 0 {
-		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Renamed: c.renamed, Root: c.root})
+		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.root})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves, converter.Overflow)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)
-	return renamedSchema(schemas[version], c.hubNames)
 }
 
 // compiler compiles the rules between one spoke and the hub.
 type compiler struct {
 	spokeVersion, hubVersion string
 	namespaced               bool
-	spoke, hub               *schema.Structural
-	// spokeOwn is the schema of the spoke with its own names, spoke has those of the hub
-	// (names.go). All paths have the names of the hub; hubNames and spokeNames translate them.
-	spokeOwn             *schema.Structural
-	renamings            []renaming
-	places               []placed
-	renamed              []conversion.Renamed
-	hubNames, spokeNames *shape.Names
-	// notNamed says by the paths of moves why they cannot just give another name. wholes are the
-	// fields of the spoke for which there are rules.
-	notNamed map[string]string
-	wholes   []conversion.Path
-	// freed are the fields of objects that may hold anything whose names have become free.
-	freed []claim
+	// spokeOwn and hubOwn are the schemas, spoke and hub have the places, too (placed.go), as all paths do.
+	spokeOwn, hubOwn *schema.Structural
+	spoke, hub       *schema.Structural
+	places           []placed
+	// notPlaced says by the paths of moves why the values that they move have no place.
+	notPlaced map[string]string
 
 	// recursions are the uses of groups in themselves.
 	recursions []recursion

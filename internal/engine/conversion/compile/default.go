@@ -38,8 +38,7 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	if !ok {
 		return
 	}
-	_, local := splitScope(path)
-	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: value, From: from})
+	scope.Defaults = append(scope.Defaults, conversion.Default{Path: path[len(scopeAround(path)):], Hub: ofHub, Value: value, From: from})
 }
 
 // defaultOf returns the value of a default, or the metadata that has it.
@@ -80,7 +79,7 @@ func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place, advice string) (
 // scopeOfOne returns the scope of a rule for one side. The lists and maps on its path must exist on
 // the other side too.
 func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
-	if prefix, _ := splitScope(path); len(prefix) > 0 {
+	if prefix := scopeAround(path); len(prefix) > 0 {
 		if _, err := resolve(other.schema, prefix); err != nil {
 			c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)
 			return nil, false
@@ -91,5 +90,8 @@ func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath place, t
 			c.traversed = append(c.traversed, collision{path[:i], other, fldPath, text})
 		}
 	}
-	return c.scopeOf(path, path, fldPath, text)
+	if !c.checkScope(path, path, fldPath, text) {
+		return nil, false
+	}
+	return c.scopeAt(scopeAround(path)), true
 }

@@ -11,48 +11,62 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// anchorRules sets the anchors of a scope's rules: the objects without which preserved data does
-// not come back, and defaults are not filled in.
-func (c *compiler) anchorRules(scope *conversion.Scope, above conversion.Path) {
+// anchorRules sets the anchors of a scope's rules: the objects without which nothing is computed from missing fields, and
+// defaults are not filled in. above is the path of the scope in the spoke and in the hub.
+func (c *compiler) anchorRules(scope *conversion.Scope, above [2]conversion.Path) {
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		anchorFields(above, exchange.Spoke, c.hub, c.hubClaims)
-		anchorFields(above, exchange.Hub, c.spoke, c.spokeClaims)
+		fromNothing := exchange.CEL != nil && exchange.CEL.WhenMissing
+		c.anchorFields(above, exchange.Spoke, false, fromNothing)
+		c.anchorFields(above, exchange.Hub, true, fromNothing)
 	}
 	for i := range scope.Defaults {
-		_, other := c.sides(scope.Defaults[i].Hub)
-		scope.Defaults[i].Anchor = anchorOf(above, scope.Defaults[i].Path, other.schema, *other.claims)
+		scope.Defaults[i].Anchor = c.anchorOf(above, scope.Defaults[i].Path, scope.Defaults[i].Hub)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.anchorRules(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
+		c.anchorRules(&collection.Scope, inside(collection, above))
 	}
 }
 
-func anchorFields(above conversion.Path, fields []conversion.Field, other *schema.Structural, claims []claim) {
-	for i := range fields {
-		full := slices.Concat(above, fields[i].Path)
-		fields[i].Anchor = anchorOf(above, fields[i].Path, other, claims)
-		fields[i].Text, fields[i].Label = isText(full), full.IsLabel()
+// inside returns the paths of what is in a list, map or object, by those of the scope around it.
+func inside(collection *conversion.Collection, above [2]conversion.Path) [2]conversion.Path {
+	return [2]conversion.Path{
+		collection.Inside(slices.Concat(above[0], collection.Spoke)), collection.Inside(slices.Concat(above[1], collection.Hub)),
+	}
+}
+
+func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Field, ofHub, fromNothing bool) {
+	for i, path := range fields {
+		if fromNothing {
+			fields[i].Anchor = c.anchorOf(above, path.Path, ofHub)
+		}
+		fields[i].Text, fields[i].Label = len(above[0]) == 0 && isText(path.Path), len(above[0]) == 0 && path.Path.IsLabel()
 	}
 }
 
 // isText reports whether a path leads to a label or an annotation.
 func isText(path conversion.Path) bool { return path[0] == "metadata" }
 
-// anchorOf returns the length of the longest prefix of a path that is an object on the other side
-// too.
-func anchorOf(above, local conversion.Path, other *schema.Structural, claims []claim) int {
-	if len(above) == 0 && local[0] == "metadata" {
-		return 1
+// anchorOf returns the path of the innermost object around a field that the other side has, too: as the other side has it,
+// relative to the scope.
+func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofHub bool) conversion.Path {
+	_, other := c.sides(ofHub)
+	at := above[0]
+	if ofHub {
+		at = above[1]
 	}
-	for i := len(local) - 1; i > 0; i-- {
-		full := slices.Concat(above, local[:i])
-		claimed := slices.ContainsFunc(claims, func(c claim) bool { return full.HasPrefix(c.path) })
-		if found, err := resolve(other, full); err == nil && !claimed && found.Type == "object" {
-			return i
+	if len(at) == 0 && isText(local) {
+		return local[:1]
+	}
+	full := c.placed(slices.Concat(at, local), ofHub)
+	scope := c.placed(append(slices.Clip(at), ""), ofHub)
+	for i := len(full) - 1; i >= len(scope); i-- {
+		claimed := slices.ContainsFunc(*other.claims, func(c claim) bool { return full[:i].HasPrefix(c.path) })
+		if found, err := resolve(other.schema, full[:i]); err == nil && !claimed && found.Type == "object" {
+			return other.local(full[:i], scope[:len(scope)-1])
 		}
 	}
-	return 0
+	return nil
 }
 
 // preserveMapKeys preserves single keys of maps, labels and annotations that a rule claims on one
@@ -65,11 +79,8 @@ func (c *compiler) preserveMapKeys(claims, others []claim, other *schema.Structu
 		if err != nil || !c.namesKey(other, path) || claimOf(others, path) != nil {
 			continue
 		}
-		prefix, local := splitScope(path)
-		cur := cursor{full: path, local: local, anchor: len(local) - 1, scope: c.scopeAt(prefix)}
-		if path[0] == "metadata" {
-			cur.anchor = 1
-		}
+		scope := scopeAround(path)
+		cur := cursor{full: path, local: path[len(scope):], scope: c.scopeAt(scope)}
 		c.preserveUnclaimed(cur, found, ofSpoke)
 	}
 }
@@ -78,16 +89,12 @@ func (c *compiler) preserveMapKeys(claims, others []claim, other *schema.Structu
 func (c *compiler) scopeAt(prefix conversion.Path) *conversion.Scope {
 	scope := &c.root
 	for i, segment := range prefix {
-		if segment != conversion.Each {
-			if c.isObjectPlace(prefix[:i+1]) {
-				_, local := splitScope(prefix[:i+1])
-				scope = &objectWith(scope, local).Scope
-			}
-			continue
+		switch {
+		case segment == conversion.Each:
+			scope = &c.collectionOf(scope, prefix[:i]).Scope
+		case isPlace(segment) && (i+1 == len(prefix) || prefix[i+1] != conversion.Each):
+			scope = &c.collectionOf(scope, prefix[:i+1]).Scope
 		}
-		held, err := resolve(c.spoke, prefix[:i])
-		_, local := splitScope(prefix[:i])
-		scope = &collectionOf(scope, local, err == nil && held.Items == nil).Scope
 	}
 	return scope
 }
@@ -123,36 +130,49 @@ func (c *compiler) shareKeys(cur cursor) {
 			c.shareKeys(cur.child(name))
 		}
 	}
-	c.share(cur)
+	c.share(cur.full)
 }
 
-// share notes the values that rules move out of an object that both sides have.
-func (c *compiler) share(cur cursor) {
-	if len(cur.local) == 0 {
-		return
+// share notes the values that rules move out of an object that both sides have, in the scope of each such rule.
+func (c *compiler) share(object conversion.Path) {
+	var scopes []conversion.Path
+	var leaving []rulePaths
+	spoke, hub := c.spokeSide(), c.hubSide()
+	isOutIn := func(of side) func(conversion.Path) bool {
+		own := of.shown(object)
+		return func(path conversion.Path) bool { return !of.shown(path).HasPrefix(own) }
 	}
-	shared := conversion.Shared{Path: cur.local}
-	for _, paths := range c.rulePaths {
-		shared.Spoke = append(shared.Spoke, cur.leaving(paths.spoke, paths.hub)...)
-		shared.Hub = append(shared.Hub, cur.leaving(paths.hub, paths.spoke)...)
-	}
-	if len(shared.Spoke)+len(shared.Hub) > 0 {
-		cur.scope.Shared = append(cur.scope.Shared, shared)
-	}
-}
-
-// leaving returns those paths of a rule that are in the object, relative to the scope, if any of
-// its paths on the other side is outside of the object.
-func (s cursor) leaving(paths, others []conversion.Path) []conversion.Path {
-	out := func(path conversion.Path) bool { return !path.HasPrefix(s.full) }
-	if !slices.ContainsFunc(others, out) {
-		return nil
-	}
-	var local []conversion.Path
-	for _, path := range paths {
-		if !out(path) {
-			local = append(local, path[len(s.full)-len(s.local):])
+	outOfSpoke, outOfHub := isOutIn(spoke), isOutIn(hub)
+	for _, rule := range c.rulePaths {
+		out := rulePaths{}
+		if slices.ContainsFunc(rule.hub, outOfHub) {
+			out.spoke = slices.DeleteFunc(slices.Clone(rule.spoke), outOfSpoke)
+		}
+		if slices.ContainsFunc(rule.spoke, outOfSpoke) {
+			out.hub = slices.DeleteFunc(slices.Clone(rule.hub), outOfHub)
+		}
+		if len(out.spoke)+len(out.hub) == 0 {
+			continue
+		}
+		leaving = append(leaving, out)
+		if scope := commonScope(append(slices.Concat(rule.spoke, rule.hub), append(slices.Clip(object), ""))...); !slices.ContainsFunc(scopes, func(other conversion.Path) bool { return slices.Equal(other, scope) }) {
+			scopes = append(scopes, scope)
 		}
 	}
-	return local
+	for _, scope := range scopes {
+		shared := conversion.Shared{Spoke: spoke.local(object, scope), Hub: hub.local(object, scope)}
+		if len(shared.Spoke) == 0 || len(shared.Hub) == 0 {
+			continue
+		}
+		for _, out := range leaving {
+			for _, path := range out.spoke {
+				shared.OfSpoke = append(shared.OfSpoke, spoke.local(path, scope))
+			}
+			for _, path := range out.hub {
+				shared.OfHub = append(shared.OfHub, hub.local(path, scope))
+			}
+		}
+		in := c.scopeAt(scope)
+		in.Shared = append(in.Shared, shared)
+	}
 }

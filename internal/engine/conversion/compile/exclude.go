@@ -69,16 +69,13 @@ func (c *compiler) addExclude(rule *v1alpha1.ExcludeRule, fldPath place) {
 		c.invalid(fldPath.Child("values"), rule.Values, "%s is of type %s: values are for a string", rule.Without, typeName(field))
 		return
 	}
-	placedElements := c.placed(elements.Rename(own.hubNames), ofHub)
+	placedElements := c.placed(elements, ofHub)
 	if _, ok := c.scopeOfOne(append(slices.Clip(placedElements), without[0]), other, child, text); !ok {
 		return
 	}
 	list := placedElements[:len(placedElements)-1]
-	around, local := splitScope(list)
-	exclusion := &conversion.Exclusion{
-		Without: append(slices.Clip(elements), without...).Rename(own.hubNames)[len(elements):], Values: rule.Values,
-	}
-	collection := collectionOf(c.scopeAt(around), local, false)
+	exclusion := &conversion.Exclusion{Without: without, Values: rule.Values}
+	collection := c.collectionOf(c.scopeAt(scopeAround(list)), list)
 	taken := &collection.ExcludeSpoke
 	if ofHub {
 		taken = &collection.ExcludeHub
@@ -109,7 +106,8 @@ func (c *compiler) elementsToExclude(own, other side, text v1alpha1.Path, fldPat
 		c.invalid(fldPath, text, "version %s: %s", own.version, err)
 		return nil, nil, false
 	}
-	list := c.placed(elements[:len(elements)-1].Rename(own.hubNames), own.isHub)
+	list := c.placed(elements, own.isHub)
+	list = list[:len(list)-1]
 	for _, side := range []side{own, other} {
 		held, err := resolve(side.schema, list)
 		switch {
@@ -126,7 +124,7 @@ func (c *compiler) elementsToExclude(own, other side, text v1alpha1.Path, fldPat
 			c.invalid(fldPath, text, "is a list with keys in version %s: server-side apply sends parts of its elements, which may lack any field; without the rule, elements are converted one by one", side.version)
 			return nil, nil, false
 		}
-		if taken := claimOf(*side.claims, list); taken != nil && !c.isPlaced(taken.rule) {
+		if taken := claimOf(*side.claims, list); taken != nil && c.placeBy(taken.rule) == nil {
 			c.invalid(fldPath, text, "%s", side.claimedMessage(list, *taken))
 			return nil, nil, false
 		}

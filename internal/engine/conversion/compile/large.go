@@ -13,7 +13,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
 
 // The API server evaluates AdmissionCondition before it calls the webhook, so that only
@@ -57,10 +56,7 @@ func (r *Result) admissionCondition(schemas map[string]*schema.Structural) strin
 			if found[version] == nil {
 				found[version] = &sizes{texts: map[string]string{}}
 			}
-			if version == spoke.Version {
-				_, found[version].ownNames = conversion.NamesOf(spoke.Renamed)
-			}
-			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version])
+			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version], nil)
 		}
 	}
 	conditions := []string{largeAnnotations}
@@ -91,8 +87,6 @@ type sizes struct {
 	bounded int64
 	// texts are expressions for texts without a limit, by JSON pointer.
 	texts map[string]string
-	// ownNames are the names of the version, nil if it has those of the hub.
-	ownNames *shape.Names
 }
 
 // condition returns an expression that is true for objects of the version that may be too large. It
@@ -111,8 +105,8 @@ func (s *sizes) condition() string {
 	return strings.Join(large, " || ")
 }
 
-// scope adds the fields of one side that may be preserved.
-func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) {
+// scope adds the fields of one side that may be preserved, of a scope at a path.
+func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural, at conversion.Path) {
 	only := of.OnlySpoke
 	if ofHub {
 		only = of.OnlyHub
@@ -122,7 +116,7 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 			s.found, s.unbounded = true, true
 			continue
 		}
-		s.field(leaf.Path, own)
+		s.field(slices.Concat(at, leaf.Path), own)
 	}
 	for i := range of.Exchanges {
 		fields := of.Exchanges[i].Spoke
@@ -130,43 +124,42 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural) 
 			fields = of.Exchanges[i].Hub
 		}
 		for _, f := range fields {
-			s.field(f.Path, own)
+			s.field(slices.Concat(at, f.Path), own)
 		}
 	}
 	for _, d := range of.Defaults {
 		s.found = true
 		s.bounded = plus(s.bounded, int64(2*len(d.Path.Pointer())+len(d.Value)+aroundField))
 		if d.Hub == ofHub {
-			s.field(d.Path, own)
+			s.field(slices.Concat(at, d.Path), own)
 		}
 	}
 	for i := range of.Shared {
-		s.bounded = plus(s.bounded, int64(len(of.Shared[i].Path.Pointer())+aroundField))
+		s.bounded = plus(s.bounded, int64(len(of.Shared[i].Hub.Pointer())+aroundField))
 	}
 	for i := range of.Collections {
-		s.collection(&of.Collections[i], ofHub, own)
+		if c := &of.Collections[i]; c.Object {
+			s.scope(&c.Scope, ofHub, own, slices.Concat(at, c.At(ofHub)))
+		} else {
+			s.collection(c, ofHub, structuralAt(own, slices.Concat(at, c.At(ofHub))), slices.Concat(at, c.At(ofHub)))
+		}
 	}
 }
 
-// collection adds the elements of a list or map. Their texts cannot be added up by an expression.
-func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural) {
-	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, of.Inside(of.At(ofHub)))
-	element.scope(&of.Scope, ofHub, elementSchema)
+// collection adds the elements of a list or map with a schema, at a path. Their texts cannot be added up by an expression.
+func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural, at conversion.Path) {
+	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, conversion.Path{conversion.Each})
+	element.scope(&of.Scope, ofHub, elementSchema, nil)
 	if of.ExcludeHub != nil && ofHub || of.ExcludeSpoke != nil && !ofHub {
-		s.field(of.At(ofHub), own)
+		s.value(own, at, false)
 	}
 	other := sizes{texts: map[string]string{}}
-	other.scope(&of.Scope, !ofHub, nil)
+	other.scope(&of.Scope, !ofHub, nil, nil)
 	if !element.found && !other.found {
 		return
 	}
 	s.found = true
-	collectionSchema := structuralAt(own, of.At(ofHub))
-	if of.Object && !element.unbounded && len(element.texts) == 0 {
-		s.bounded = plus(s.bounded, element.bounded)
-		return
-	}
-	if collectionSchema == nil || of.Object || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(collectionSchema).MaxItems == nil {
+	if own == nil || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(own).MaxItems == nil {
 		s.unbounded = true
 		return
 	}
@@ -178,7 +171,7 @@ func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.St
 	} else {
 		size = unbounded
 	}
-	s.bounded = plus(s.bounded, times(plus(size, int64(len(of.Path.Pointer())+aroundField)), *validationOf(collectionSchema).MaxItems))
+	s.bounded = plus(s.bounded, times(plus(size, int64(len(at.Pointer())+aroundField)), *validationOf(own).MaxItems))
 }
 
 // keysSize returns the maximum size of an element's keys. They are part of each of its pointers.
@@ -193,17 +186,23 @@ func keysSize(element *schema.Structural, keys []string) (size int64, bounded bo
 // field adds a field outside of lists and maps. Labels are short, and annotations have their own
 // limit.
 func (s *sizes) field(path conversion.Path, own *schema.Structural) {
-	s.found = true
 	if len(path) > 0 && path[0] == "metadata" {
+		s.found = true
 		return
 	}
-	size, isText := strictSize(structuralAt(own, path))
+	s.value(structuralAt(own, path), path, !nullableOn(own, path))
+}
+
+// value adds a value at a path. isFixed is true if nothing but a value of its type can be there.
+func (s *sizes) value(of *schema.Structural, path conversion.Path, isFixed bool) {
+	s.found = true
+	size, isText := strictSize(of)
 	switch around := int64(2*len(path.Pointer()) + aroundField); {
 	case size < unbounded:
 		s.bounded = plus(s.bounded, plus(size, around))
-	case isText && !nullableOn(own, path):
+	case isText && isFixed:
 		s.bounded = plus(s.bounded, around)
-		s.texts[path.Pointer()] = textExpression(path.Rename(s.ownNames))
+		s.texts[path.Pointer()] = textExpression(path)
 	default:
 		s.unbounded = true
 	}

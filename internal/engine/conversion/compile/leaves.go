@@ -52,7 +52,16 @@ func (c *compiler) checkCollisions() {
 
 // overlapsClaim reports whether a rule claims the path, a parent of it, or something below it.
 func overlapsClaim(claims []claim, path conversion.Path) bool {
-	return slices.ContainsFunc(claims, func(claim claim) bool { return path.HasPrefix(claim.path) || claim.path.HasPrefix(path) })
+	return overlapping(claims, path) != nil
+}
+
+// overlapping returns the first such claim, nil if there is none.
+func overlapping(claims []claim, path conversion.Path) *claim {
+	i := slices.IndexFunc(claims, func(claim claim) bool { return path.HasPrefix(claim.path) || claim.path.HasPrefix(path) })
+	if i < 0 {
+		return nil
+	}
+	return &claims[i]
 }
 
 func isClaimed(claims []claim, path conversion.Path) bool {
@@ -69,8 +78,6 @@ type cursor struct {
 	// full is relative to the root, local to the scope.
 	full, local conversion.Path
 	scope       *conversion.Scope
-	// anchor is the length of the prefix of local that both sides have.
-	anchor int
 }
 
 func (s cursor) child(name string) cursor {
@@ -84,13 +91,12 @@ func (c *compiler) assignLeaves() {
 	c.pairFields(cursor{scope: &c.root}, c.spoke, c.hub)
 	c.anchorAll()
 	for _, name := range []string{"annotations", "labels"} {
-		c.share(cursor{scope: &c.root}.child("metadata").child(name))
+		c.share(conversion.Path{"metadata", name})
 	}
 	c.preserveMapKeys(c.spokeClaims, c.hubClaims, c.hub, false)
 	c.preserveMapKeys(c.hubClaims, c.spokeClaims, c.spoke, true)
-	c.bindPlaces(&c.root, nil)
-	c.markNulls(&c.root, nil)
-	c.nameElements(&c.root, nil)
+	c.markNulls(&c.root, [2]conversion.Path{})
+	c.nameElements(&c.root, [2]conversion.Path{})
 }
 
 // anchorAll sets the anchors of all rules. Conflicting fields count as claimed: an object of one
@@ -98,25 +104,20 @@ func (c *compiler) assignLeaves() {
 func (c *compiler) anchorAll() {
 	withConflicting := *c
 	withConflicting.spokeClaims, withConflicting.hubClaims = slices.Concat(c.spokeClaims, c.conflicting), slices.Concat(c.hubClaims, c.conflicting)
-	withConflicting.anchorRules(&c.root, nil)
+	withConflicting.anchorRules(&c.root, [2]conversion.Path{})
 }
 
 // pairFields pairs the fields of two objects.
 func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
-	cur.anchor = len(cur.local)
 	c.unknownFields(cur, spoke, hub)
-	freed := c.freedIn(cur.full)
-	for _, name := range freed {
-		c.preserveFreed(cur.child(name), spoke, hub)
-	}
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := cur.child(name)
-		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") || slices.Contains(freed, name) {
+		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
 		}
 		left, right := c.unclaimed(next, spoke, hub)
 		switch {
-		case c.hasPlace(next.full):
+		case c.placeOf(next.full) != nil:
 			c.pairPlaced(next, left, right)
 		case left != nil && right != nil:
 			c.pair(next, left, right)
@@ -130,7 +131,7 @@ func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
 			c.preserveUnclaimed(next, right, false)
 		}
 	}
-	c.share(cur)
+	c.share(cur.full)
 }
 
 // isNamedOnlyBy reports whether a side names a field that the other side allows without naming it.
@@ -165,7 +166,7 @@ func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
 	if spoke.XPreserveUnknownFields == hub.XPreserveUnknownFields {
 		return
 	}
-	known := append(unionOf(spoke.Properties, hub.Properties), c.freedIn(cur.full)...)
+	known := slices.DeleteFunc(unionOf(spoke.Properties, hub.Properties), isPlace)
 	if len(cur.full) == 0 {
 		known = append(known, "apiVersion", "kind", "metadata")
 	}
@@ -173,7 +174,7 @@ func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
 }
 
 func (c *compiler) preserveUnknown(cur cursor, ofSpoke bool, known []string) {
-	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Known: append([]string{}, known...)})
+	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Known: append([]string{}, known...)})
 	cur.full = append(slices.Clip(cur.full), conversion.Each)
 	c.notePreserved(cur, ofSpoke)
 }
@@ -192,7 +193,7 @@ func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, r
 
 // pair decides about a field that both sides have.
 func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
-	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full) || hasClaimBelow(c.freed, cur.full)
+	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full)
 	differs := difference(spoke, hub, cur.full)
 	if shape := commonShape(spoke, hub); shape != nil && !ruled {
 		c.pairShape(cur, spoke, hub, shape)
@@ -226,7 +227,7 @@ func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 			return
 		}
 	}
-	collection := collectionOf(cur.scope, cur.local, spoke.Items == nil)
+	collection := c.collectionOf(cur.scope, cur.full)
 	element := cursor{full: append(slices.Clip(cur.full), conversion.Each), scope: &collection.Scope}
 	if isStruct(elementsOf(spoke)) {
 		c.pairFields(element, elementsOf(spoke), elementsOf(hub))
@@ -238,7 +239,7 @@ func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 // ruledElements reports whether a rule goes through all elements of a list or map.
 func (c *compiler) ruledElements(path conversion.Path) bool {
 	all := append(slices.Clip(path), conversion.Each)
-	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all) || hasClaimBelow(c.freed, all)
+	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all)
 }
 
 // preserveBoth preserves a field on both sides: it has the same path and a different schema.
@@ -317,7 +318,7 @@ func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, ofSpoke b
 }
 
 func (c *compiler) preserve(cur cursor, ofSpoke, shell bool) {
-	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
+	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
 	if !shell {
 		c.notePreserved(cur, ofSpoke)
 	}

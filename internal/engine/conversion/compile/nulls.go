@@ -48,7 +48,7 @@ func (c *compiler) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
 		c.noteNotRoundTrippable(cur, spoke, hub)
 		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Anchor: cur.anchor, Null: true})
+			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Null: true})
 		}
 	}
 }
@@ -73,51 +73,51 @@ func nullsDiffer(a, b *schema.Structural) bool {
 	return false
 }
 
-// markNulls sets NullAnchor and NotNull of all fields in a scope.
-func (c *compiler) markNulls(scope *conversion.Scope, above conversion.Path) {
-	for i := range scope.OnlySpoke {
-		leaf := &scope.OnlySpoke[i]
-		leaf.NullAnchor = nullable(c.hub, above, leaf.Path[:leaf.Anchor])
-	}
-	for i := range scope.OnlyHub {
-		leaf := &scope.OnlyHub[i]
-		leaf.NullAnchor = nullable(c.spoke, above, leaf.Path[:leaf.Anchor])
-	}
-	for i := range scope.Defaults {
-		_, other := c.sides(scope.Defaults[i].Hub)
-		scope.Defaults[i].NullAnchor = nullable(other.schema, above, scope.Defaults[i].Path[:scope.Defaults[i].Anchor])
-	}
+// markNulls sets NotNull of all fields in a scope. above is its path in the spoke and in the hub.
+func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
+	spoke, hub := schemaWithin{c.spokeOwn, above[0]}, schemaWithin{c.hubOwn, above[1]}
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
 		wrap := exchange.Wrap != nil && exchange.Wrap.Field == ""
-		markNullFields(above, exchange.Spoke, c.spoke, exchange.Hub, c.hub, wrap)
-		markNullFields(above, exchange.Hub, c.hub, exchange.Spoke, c.spoke, wrap)
+		markNullFields(exchange.Spoke, spoke, exchange.Hub, hub, wrap)
+		markNullFields(exchange.Hub, hub, exchange.Spoke, spoke, wrap)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.markNulls(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
+		c.markNulls(&collection.Scope, inside(collection, above))
 	}
 }
 
-// markNullFields sets NullAnchor and NotNull of a rule's fields on one side. A field is NotNull if
+// schemaWithin is a scope in the schema of a version, by its path.
+type schemaWithin struct {
+	root  *schema.Structural
+	above conversion.Path
+}
+
+// at returns the schema of a field, nil if there is none.
+func (s schemaWithin) at(local conversion.Path) *schema.Structural {
+	full := slices.Concat(s.above, local)
+	if len(full) == 0 {
+		return s.root
+	}
+	found, _ := resolve(s.root, full)
+	return found
+}
+
+// isNullable reports whether a field may be null.
+func (s schemaWithin) isNullable(local conversion.Path) bool {
+	found := s.at(local)
+	return found != nil && found.Nullable
+}
+
+// markNullFields sets NotNull of a rule's fields on one side. A field is NotNull if
 // the other side may have a null that this side does not allow. A wrapped value is never made null:
 // the elements of a list may be null even if its schema does not say so, as the API server removes no
 // elements.
-func markNullFields(above conversion.Path, fields []conversion.Field, own *schema.Structural, others []conversion.Field, other *schema.Structural, wrap bool) {
-	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return nullable(other, above, f.Path) })
+func markNullFields(fields []conversion.Field, own schemaWithin, others []conversion.Field, other schemaWithin, wrap bool) {
+	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return other.isNullable(f.Path) })
 	for i := range fields {
-		fields[i].NullAnchor = nullable(other, above, fields[i].Path[:fields[i].Anchor])
-		found, err := resolve(own, slices.Concat(above, fields[i].Path))
-		fields[i].NotNull = err == nil && !found.Nullable && found.Default.Object == nil &&
+		found := own.at(fields[i].Path)
+		fields[i].NotNull = found != nil && !found.Nullable && found.Default.Object == nil &&
 			(otherNullable || wrap && found.Items == nil)
 	}
-}
-
-// nullable reports whether a field may be null.
-func nullable(root *schema.Structural, above, local conversion.Path) bool {
-	full := slices.Concat(above, local)
-	if len(full) == 0 {
-		return root.Nullable
-	}
-	found, err := resolve(root, full)
-	return err == nil && found.Nullable
 }

@@ -26,7 +26,7 @@ func (c *compiler) pairedSubtrees() []pairedSubtree {
 	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
 	for _, from := range c.spokeClaims {
 		to := c.partner(from, c.hubClaims)
-		if to == nil || c.isPlaced(from.rule) || from.path[0] == "metadata" || to.path[0] == "metadata" {
+		if to == nil || c.placeBy(from.rule) != nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
 			continue
 		}
 		t := pairedSubtree{spokePath: from.path, hubPath: to.path, ruled: true}

@@ -4,25 +4,28 @@
 package compile
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// A move may take an object, list or map to another object, while other rules are for fields in it. The move
-// claims the value on both sides, as every rule claims its fields. What is in it is that of one more field that
-// both schemas get, its place (package conversion, place.go). Rules for fields in it use the place instead of
-// both paths, so that what corresponds has the same path here, too.
+// A move may give an object, list or map another path while other rules are for fields in it, or while its inside differs
+// between the versions. The move claims the value on both sides, as every rule claims its fields. What is in it is that
+// of one more field that both schemas get, its place. Rules for fields in it use the place instead of both paths, so
+// that what corresponds has the same path on both sides.
 
 // placed is a value with a place.
 type placed struct {
-	// from is the path in the spoke. spoke and hub are its paths with the places around it, and with the names of
-	// the hub that are known so far.
-	from, spoke, hub, place conversion.Path
+	// spoke and hub are its paths, without places.
+	spoke, hub, place conversion.Path
+	// at is the rule that pairs both, in the policy.
+	at   place
+	rule *policyRule
 }
 
 // own returns the path on one side.
@@ -33,39 +36,179 @@ func (p placed) own(ofHub bool) conversion.Path {
 	return p.spoke
 }
 
-// placed returns a path of one side, which has the names of the hub, with places. A value with a place keeps
-// its path.
-func (c *compiler) placed(path conversion.Path, ofHub bool) conversion.Path {
-	return placedBy(c.places, path, ofHub)
+// isPlace reports whether a member is a place: its name begins with a dot or a bracket, as paths do.
+func isPlace(member string) bool {
+	return member != conversion.Each && len(member) > 0 && (member[0] == '.' || member[0] == '[')
 }
 
-func placedBy(places []placed, path conversion.Path, ofHub bool) conversion.Path {
-	for _, p := range places { // outer ones first
-		if own := p.own(ofHub); len(path) > len(own) && path.HasPrefix(own) {
-			path = slices.Concat(p.place, path[len(own):])
+// placed returns a path of one side with places. A value with a place keeps its path.
+func (c *compiler) placed(path conversion.Path, ofHub bool) conversion.Path {
+	var innermost *placed
+	for i := range c.places {
+		own := c.places[i].own(ofHub)
+		if len(path) > len(own) && path.HasPrefix(own) && (innermost == nil || len(own) > len(innermost.own(ofHub))) {
+			innermost = &c.places[i]
 		}
+	}
+	if innermost == nil {
+		return path
+	}
+	return slices.Concat(innermost.place, path[len(innermost.own(ofHub)):])
+}
+
+// shown returns a path of a side as that side has it, without places.
+func (s side) shown(path conversion.Path) conversion.Path {
+	if p := placeAround(s.places, path); p != nil {
+		return slices.Concat(p.own(s.isHub), path[len(p.place):])
 	}
 	return path
 }
 
-// ends returns the paths of a move with the names of the hub, and places.
+// shown returns the path of a claim as its side has it.
+func (c *compiler) shown(of claim) conversion.Path {
+	if slices.ContainsFunc(c.spokeClaims, func(own claim) bool { return own.fldPath == of.fldPath && slices.Equal(own.path, of.path) }) {
+		return c.spokeSide().shown(of.path)
+	}
+	return c.hubSide().shown(of.path)
+}
+
+// local returns a path relative to a scope around the field, as the side has it there.
+func (s side) local(path, scope conversion.Path) conversion.Path {
+	return s.shown(path)[len(s.shown(scope)):]
+}
+
+// candidate is a move rule whose paths exist.
+type candidate struct {
+	rule     *policyRule
+	from, to conversion.Path
+	// spoke and hub are the schemas of the values.
+	spoke, hub *schema.Structural
+}
+
+func (m candidate) path() place { return m.rule.fldPath.Child("move") }
+
+// findPlaces finds the moves of values in which fields are converted by themselves.
+func (c *compiler) findPlaces(rules []*policyRule) {
+	paths := pathsOf(rules)
+	for _, move := range c.candidates(rules) {
+		if c.needsPlace(move, paths) {
+			c.addPlace(move)
+		}
+	}
+	c.spoke, c.hub = c.withPlaces(c.spoke, false), c.withPlaces(c.hub, true)
+}
+
+// candidates returns the moves between two objects, lists or maps, outer ones first.
+func (c *compiler) candidates(rules []*policyRule) []candidate {
+	var all []candidate
+	for _, rule := range rules {
+		if rule.Move == nil {
+			continue
+		}
+		from, errFrom := conversion.ParsePath(string(rule.Move.From))
+		to, errTo := conversion.ParsePath(string(rule.Move.To))
+		if errFrom != nil || errTo != nil || from[0] == "metadata" || to[0] == "metadata" {
+			continue
+		}
+		spoke, errFrom := resolve(c.spoke, from)
+		hub, errTo := resolve(c.hub, to)
+		if errFrom != nil || errTo != nil || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
+			continue
+		}
+		all = append(all, candidate{rule, from, to, spoke, hub})
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(len(a.from), len(b.from)) })
+	return all
+}
+
+// pathsOfRule are the paths of a rule as they are written.
+type pathsOfRule struct{ spoke, hub []conversion.Path }
+
+// pathsOf returns the paths of all rules, without those that are not paths.
+func pathsOf(rules []*policyRule) []pathsOfRule {
+	all := make([]pathsOfRule, len(rules))
+	for i, rule := range rules {
+		spoke, hub := rule.Paths()
+		all[i] = pathsOfRule{parsed(spoke), parsed(hub)}
+	}
+	return all
+}
+
+func parsed(texts []v1alpha1.Path) (paths []conversion.Path) {
+	for _, text := range texts {
+		if path, err := conversion.ParsePath(string(text)); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// needsPlace reports whether fields in a moved value are converted by themselves: other rules are for them, or the inside
+// differs between the versions. It adds an error if that has to be, but cannot.
+func (c *compiler) needsPlace(move candidate, paths []pathsOfRule) bool {
+	inner := innerOf(move, paths)
+	differs := difference(move.spoke, move.hub, nil)
+	switch {
+	case inner == nil && (differs == "" || !isAlike(move.spoke, move.hub)):
+		return false
+	case !isAlike(move.spoke, move.hub):
+		if elementsOf(move.spoke) != nil && elementsOf(move.hub) != nil {
+			c.cannotPlace(move, inner, differs+": their elements cannot be paired")
+		}
+		return false // claims find the overlap
+	}
+	problem := c.placeProblem(move)
+	if problem != "" && inner != nil {
+		c.cannotPlace(move, inner, problem)
+	} else if problem != "" {
+		c.notPlaced[move.rule.fldPath.String()] = problem
+	}
+	return problem == ""
+}
+
+func (c *compiler) cannotPlace(move candidate, inner conversion.Path, problem string) {
+	c.invalid(move.path().Child("to"), move.rule.Move.To, "cannot be moved from %s while a rule is for %s in it: %s", move.from, inner, problem)
+}
+
+// innerOf returns the path of a field in a moved value for which there is another rule, nil if there is
+// none.
+func innerOf(move candidate, paths []pathsOfRule) conversion.Path {
+	for _, rule := range paths {
+		for _, path := range rule.spoke {
+			if len(path) > len(move.from) && path.Meets(move.from) {
+				return path
+			}
+		}
+		for _, path := range rule.hub {
+			if len(path) > len(move.to) && path.Meets(move.to) {
+				return path
+			}
+		}
+	}
+	return nil
+}
+
+// isAlike reports whether the inside of two values can be paired field by field.
+func isAlike(spoke, hub *schema.Structural) bool {
+	switch {
+	case isStruct(spoke) && isStruct(hub):
+		return true
+	case elementsOf(spoke) == nil || elementsOf(hub) == nil:
+		return false
+	}
+	return sameElements(spoke, hub) || (spoke.Items == nil) == (hub.Items == nil) && difference(spoke, hub, nil) == ""
+}
+
+// ends returns the paths of a move with places.
 func (c *compiler) ends(move candidate) (from, to conversion.Path) {
-	return c.placed(move.from.Rename(c.namesToHub()), false), c.placed(move.to, true)
+	return c.placed(move.from, false), c.placed(move.to, true)
 }
 
-// isElsewhere reports whether a move leads to another object, so that it does not just give another name.
-func (c *compiler) isElsewhere(move candidate) bool {
-	from, to := c.ends(move)
-	return !slices.Equal(from[:len(from)-1], to[:len(to)-1])
-}
-
-// placeProblem returns why a value with rules inside cannot move to another object, empty if it can.
+// placeProblem returns why a value with rules inside cannot move, empty if it can.
 func (c *compiler) placeProblem(move candidate) string {
 	from, to := c.ends(move)
-	fromScope, _ := splitScope(from)
-	toScope, _ := splitScope(to)
 	switch {
-	case !slices.Equal(fromScope, toScope):
+	case !c.isInOneScope(from, to):
 		return c.otherScope(from, to)
 	case c.namesKey(c.spoke, move.from) || c.namesKey(c.hub, move.to):
 		return "a rule for one key of a map moves all of its value: write [*] for all keys, or move the fields in it one by one"
@@ -73,18 +216,10 @@ func (c *compiler) placeProblem(move candidate) string {
 		return ".status has the same name in every version: move the fields in it one by one"
 	case !isStruct(move.spoke) && !sameElements(move.spoke, move.hub):
 		return "its elements are no objects, and are not paired"
-	case move.spoke.Nullable != move.hub.Nullable:
-		return "it may be null in one version only"
-	case c.isNamed(move):
-		return fmt.Sprintf("another rule moves %s, or moves to %s: give every field to one rule", move.from, move.to)
-	}
-	for _, at := range []struct {
-		root *schema.Structural
-		path conversion.Path
-	}{{c.spokeOwn, move.from}, {c.hub, move.to}} {
-		if hasPlaceNames(at.root, at.path) {
-			return "the schema has a field whose name begins with a dot or a bracket: move the fields in it one by one"
-		}
+	case slices.ContainsFunc(c.places, func(p placed) bool { return slices.Equal(p.spoke, move.from) || slices.Equal(p.hub, move.to) }):
+		return "another rule moves " + move.from.String() + ", or moves to " + move.to.String() + ": give every field to one rule"
+	case hasPlaceNames(c.spokeOwn, move.from) || hasPlaceNames(c.hub, move.to):
+		return "the schema has a field whose name begins with a dot or a bracket: move the fields in it one by one"
 	}
 	return ""
 }
@@ -92,12 +227,15 @@ func (c *compiler) placeProblem(move candidate) string {
 // hasPlaceNames reports whether an object or element around a path has a field that looks like a place.
 func hasPlaceNames(root *schema.Structural, path conversion.Path) bool {
 	for i := range path {
-		around, err := resolveParent(root, path[:i+1])
-		if err != nil {
+		around := root
+		if i > 0 {
+			around, _ = resolve(root, path[:i])
+		}
+		if around == nil {
 			continue
 		}
 		for name := range around.Properties {
-			if conversion.IsPlace(name) {
+			if isPlace(name) {
 				return true
 			}
 		}
@@ -105,45 +243,27 @@ func hasPlaceNames(root *schema.Structural, path conversion.Path) bool {
 	return false
 }
 
-// otherScope says what to do instead of a move that leads out of an element, or of an object with a place.
+// otherScope says what to do instead of a move that leads out of an element.
 func (c *compiler) otherScope(from, to conversion.Path) string {
-	if problem := c.acrossPlaces(from, to); problem != "" {
-		return problem
-	}
 	if missing := c.missingMove(from, to); missing != "" {
 		return "they are in different elements" + missing
 	}
 	return "they are not in elements of the same lists and maps"
 }
 
-// placeOf returns the place that the value of a move would have.
-func (c *compiler) placeOf(move candidate) conversion.Path {
-	_, to := c.ends(move)
-	scope, local := splitScope(to)
-	return slices.Concat(scope, conversion.PlaceOf(local))
-}
-
-// addPlace gives the value of a move a place.
+// addPlace gives the value of a move a place, in the innermost scope that has both ends.
 func (c *compiler) addPlace(move candidate) {
-	_, to := c.ends(move)
-	p := placed{from: move.from, hub: to, place: c.placeOf(move)}
-	c.places = append(c.places, p)
-	c.renamings = append(c.renamings, renaming{move.from, p.place, move.fldPath, move.rule, true})
-	c.namePlaces()
-}
-
-// namePlaces gives the paths of the spoke the names that the hub has for them so far.
-func (c *compiler) namePlaces() {
-	names := c.namesToHub()
-	for i := range c.places {
-		c.places[i].spoke = placedBy(c.places[:i], c.places[i].from.Rename(names), false)
-	}
+	from, to := c.ends(move)
+	scope := commonScope(from, to)
+	place := append(slices.Clip(scope), c.hubSide().local(to, scope).String())
+	c.places = append(c.places, placed{move.from, move.to, place, move.path(), move.rule})
 }
 
 // withPlaces adds the places to the schema of one side.
-func (c *compiler) withPlaces(s *schema.Structural, ofHub bool) *schema.Structural {
-	for _, p := range c.places {
-		if value, err := resolve(s, p.own(ofHub)); err == nil {
+func (c *compiler) withPlaces(own *schema.Structural, ofHub bool) *schema.Structural {
+	s := own
+	for _, p := range slices.SortedStableFunc(slices.Values(c.places), func(p, q placed) int { return cmp.Compare(len(p.place), len(q.place)) }) {
+		if value, err := resolve(own, p.own(ofHub)); err == nil {
 			s = withField(s, p.place, value)
 		}
 	}
@@ -171,46 +291,32 @@ func withField(s *schema.Structural, path conversion.Path, field *schema.Structu
 	return &more
 }
 
-// hasPlace reports whether a path is the place of a value.
-func (c *compiler) hasPlace(path conversion.Path) bool {
-	return slices.ContainsFunc(c.places, func(p placed) bool { return slices.Equal(p.place, path) })
-}
-
-// isPlaced reports whether the rule moves a value that has a place.
-func (c *compiler) isPlaced(rule *policyRule) bool {
-	return slices.ContainsFunc(c.renamings, func(r renaming) bool { return r.isPlaced && r.rule == rule })
-}
-
-// isObjectPlace reports whether a path is the place of an object.
-func (c *compiler) isObjectPlace(path conversion.Path) bool {
-	if !c.hasPlace(path) {
-		return false
+// placeOf returns the value with a place that is at a path, nil if there is none.
+func (c *compiler) placeOf(path conversion.Path) *placed {
+	i := slices.IndexFunc(c.places, func(p placed) bool { return slices.Equal(p.place, path) })
+	if i < 0 {
+		return nil
 	}
-	found, err := resolve(c.spoke, path)
-	return err == nil && isStruct(found)
+	return &c.places[i]
 }
 
-// acrossPlaces says that only one of two fields is in the same object with a place, empty if that is not so.
-func (c *compiler) acrossPlaces(from, to conversion.Path) string {
-	for _, r := range c.renamings {
-		if r.isPlaced && c.isObject(r) && from.HasPrefix(r.to) != to.HasPrefix(r.to) {
-			return fmt.Sprintf("%s moves to another object, and a rule for a field in it cannot lead out of it: move the fields in it one by one instead", r.from)
+// placeBy returns the value to which a rule gives a place, nil if it gives none.
+func (c *compiler) placeBy(rule *policyRule) *placed {
+	i := slices.IndexFunc(c.places, func(p placed) bool { return p.rule == rule })
+	if i < 0 {
+		return nil
+	}
+	return &c.places[i]
+}
+
+// placeAround returns the innermost value with a place of which a path is part, nil if there is none.
+func placeAround(places []placed, path conversion.Path) (found *placed) {
+	for i := range places {
+		if p := &places[i]; path.HasPrefix(p.place) && (found == nil || len(p.place) > len(found.place)) {
+			found = p
 		}
 	}
-	return ""
-}
-
-// isObject reports whether a renaming is of an object.
-func (c *compiler) isObject(r renaming) bool {
-	found, err := resolve(c.spokeOwn, r.from)
-	return err == nil && isStruct(found)
-}
-
-// objectWith finds or adds the object with a place in a scope.
-func objectWith(scope *conversion.Scope, place conversion.Path) *conversion.Collection {
-	object := collectionOf(scope, place, false)
-	object.Object = true
-	return object
+	return found
 }
 
 // pairPlaced pairs the fields of an object with a place, or the elements of a list or map.
@@ -219,19 +325,31 @@ func (c *compiler) pairPlaced(cur cursor, spoke, hub *schema.Structural) {
 		c.pairElements(cur, spoke, hub)
 		return
 	}
-	c.pairFields(cursor{full: cur.full, scope: &objectWith(cur.scope, cur.local).Scope}, spoke, hub)
+	c.pairFields(cursor{full: cur.full, scope: &c.collectionOf(cur.scope, cur.full).Scope}, spoke, hub)
 }
 
-// bindPlaces adds the paths of values with a place to their collections.
-func (c *compiler) bindPlaces(scope *conversion.Scope, above conversion.Path) {
-	for i := range scope.Collections {
-		collection := &scope.Collections[i]
-		full := slices.Concat(above, collection.Path)
-		for _, p := range c.places {
-			if slices.Equal(full, p.place) {
-				collection.Spoke, collection.Hub = p.spoke[len(above):], p.hub[len(above):]
-			}
+// scopeAround returns the path of the innermost scope around a field: a path up to an [*], or to the place of an object, or
+// that of the root, which is empty. An element is a scope itself.
+func scopeAround(path conversion.Path) conversion.Path {
+	for i := len(path); i > 0; i-- {
+		if path[i-1] == conversion.Each || isPlace(path[i-1]) && i < len(path) && path[i] != conversion.Each {
+			return path[:i]
 		}
-		c.bindPlaces(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
 	}
+	return nil
+}
+
+// commonScope returns the path of the innermost scope that has all fields.
+func commonScope(paths ...conversion.Path) conversion.Path {
+	scope := scopeAround(paths[0])
+	for len(scope) > 0 && slices.ContainsFunc(paths, func(path conversion.Path) bool { return !scopeAround(path).HasPrefix(scope) }) {
+		scope = scopeAround(scope[:len(scope)-1])
+	}
+	return scope
+}
+
+// isInOneScope reports whether two fields are in the same elements of the same lists and maps.
+func (c *compiler) isInOneScope(from, to conversion.Path) bool {
+	scope := commonScope(from, to)
+	return !slices.Contains(c.spokeSide().local(from, scope), conversion.Each) && !slices.Contains(c.hubSide().local(to, scope), conversion.Each)
 }

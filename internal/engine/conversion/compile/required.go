@@ -100,7 +100,7 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
 	switch {
-	case from == nil, w.c.isPlaced(to.rule):
+	case from == nil, w.c.placeBy(to.rule) != nil:
 	case to.rule.Move != nil:
 		w.moved(target, from, to)
 	case to.rule.Wrap != nil && to.rule.Wrap.Field != "":
@@ -116,7 +116,7 @@ func (w *requiredWalker) moved(target *schema.Structural, from, to *claim) {
 		return
 	}
 	withoutClaims := &compiler{spokeVersion: w.c.spokeVersion, hubVersion: w.c.hubVersion}
-	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim), ownNames: w.target.ownNames}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
+	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim)}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
 
 // addRules compiles the rules in order. A rule with an error claims nothing.
@@ -54,21 +53,19 @@ func (c *compiler) addRules(rules []*policyRule) {
 // side is the spoke or the hub.
 type side struct {
 	version string
-	// schema has the names of the hub, own has those of the side.
+	// schema has the places, too.
 	schema, own *schema.Structural
 	claims      *[]claim
-	// hubNames and ownNames are nil for the hub, and for a spoke with the same names.
-	hubNames, ownNames *shape.Names
-	places             []placed
-	isHub              bool
+	places      []placed
+	isHub       bool
 }
 
 func (c *compiler) spokeSide() side {
-	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.hubNames, c.spokeNames, c.places, false}
+	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.places, false}
 }
 
 func (c *compiler) hubSide() side {
-	return side{c.hubVersion, c.hub, c.hub, &c.hubClaims, nil, nil, c.places, true}
+	return side{c.hubVersion, c.hub, c.hubOwn, &c.hubClaims, c.places, true}
 }
 
 // sides returns the side that has a field, the hub or the spoke, and the other side.
@@ -94,7 +91,7 @@ func (c *compiler) find(of side, text v1alpha1.Path, fldPath place) (conversion.
 		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
 		return nil, nil, false
 	}
-	path = c.placed(path.Rename(of.hubNames), of.isHub)
+	path = c.placed(path, of.isHub)
 	found, err := resolve(of.schema, path)
 	if err != nil {
 		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
@@ -121,12 +118,6 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion
 			return nil, nil, false
 		}
 	}
-	for _, other := range c.renamings {
-		if len(path) <= len(other.to) && path.Meets(other.to) {
-			c.invalid(fldPath, text, "%s", of.claimedMessage(path, claim{path: other.to, fldPath: other.fldPath}))
-			return nil, nil, false
-		}
-	}
 	*of.claims = append(*of.claims, claim{path, fldPath, c.rule})
 	return path, found, true
 }
@@ -144,10 +135,6 @@ func (s side) claimedMessage(path conversion.Path, other claim) string {
 }
 
 func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
-	named := c.renamingOf(fldPath)
-	if named != nil && !named.isPlaced {
-		return // the fields in it have their own rules, or have the same path now
-	}
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -158,13 +145,18 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 		return
 	}
-	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && named == nil {
-		if problem := c.notNamed[c.rule.fldPath.String()]; problem != "" {
+	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && c.placeBy(c.rule) == nil {
+		if problem := c.notPlaced[c.rule.fldPath.String()]; problem != "" {
 			differs += ", and " + problem
 		} else {
 			differs += ": move the fields that are alike one by one"
 		}
 		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
+		return
+	}
+	if named := c.placeBy(c.rule); named != nil {
+		collection := c.collectionOf(p.scope, named.place) // it moves the value
+		collection.NotNullSpoke, collection.NotNullHub = losesNull(p.hubSchema, p.spokeSchema), losesNull(p.spokeSchema, p.hubSchema)
 		return
 	}
 	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
@@ -191,13 +183,13 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p p
 		return p, false
 	}
 	p.spokeSchema, p.hubSchema = fromSchema, toSchema
-	if p.scope, ok = c.scopeOf(from, to, fldPath.Child("to"), toText); !ok {
+	if !c.checkScope(from, to, fldPath.Child("to"), toText) {
 		return p, false
 	}
 	c.mayCollide(to, c.spokeSide(), fldPath.Child("to"), toText)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, []conversion.Path{to}})
-	_, p.spoke = splitScope(from)
-	_, p.hub = splitScope(to)
+	scope := commonScope(from, to)
+	p.scope, p.spoke, p.hub = c.scopeAt(scope), c.spokeSide().local(from, scope), c.hubSide().local(to, scope)
 	return p, true
 }
 
@@ -220,16 +212,14 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 		c.invalid(fldPath.Child("template"), rule.Template, "%s", problem)
 		return
 	}
-	_, local := splitScope(from)
-	exchange := conversion.Exchange{Spoke: []conversion.Field{{Path: local}}, Format: &conversion.Format{Texts: texts}}
-	var scope *conversion.Scope
+	exchange := conversion.Exchange{Format: &conversion.Format{Texts: texts}}
 	var to []conversion.Path
 	for _, name := range holes {
-		found, ok := c.addHole(rule, name, from, fldPath.Child("to").Key(name), &exchange)
+		path, ok := c.addHole(rule, name, from, fldPath.Child("to").Key(name), &exchange)
 		if !ok {
 			return
 		}
-		scope, to = found, append(to, c.hubClaims[len(c.hubClaims)-1].path)
+		to = append(to, path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rule.To)) {
 		if !slices.Contains(holes, name) {
@@ -237,12 +227,18 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 			return
 		}
 	}
-	scope.Exchanges = append(scope.Exchanges, exchange)
+	scope := commonScope(append(slices.Clip(to), from)...)
+	exchange.Spoke = []conversion.Field{{Path: c.spokeSide().local(from, scope)}}
+	for _, path := range to {
+		exchange.Hub = append(exchange.Hub, conversion.Field{Path: c.hubSide().local(path, scope)})
+	}
+	within := c.scopeAt(scope)
+	within.Exchanges = append(within.Exchanges, exchange)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, to})
 }
 
-// addHole adds a hole of the template to the exchange.
-func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath place, exchange *conversion.Exchange) (*conversion.Scope, bool) {
+// addHole adds a hole of the template to the exchange, and returns the path of its field.
+func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath place, exchange *conversion.Exchange) (conversion.Path, bool) {
 	text, named := rule.To[name]
 	if !named {
 		c.refuse(fldPath, field.Required(fldPath.path, "the template has a hole {"+name+"}: name the field that it is in the hub"))
@@ -257,10 +253,8 @@ func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversi
 		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return nil, false
 	}
-	_, local := splitScope(path)
-	exchange.Hub = append(exchange.Hub, conversion.Field{Path: local})
 	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
-	return c.scopeOf(from, path, fldPath, text)
+	return path, c.checkScope(from, path, fldPath, text)
 }
 
 // parseTemplate splits {host}:{port} into its texts and holes, or returns a problem.
@@ -298,35 +292,30 @@ func firstHole(text string) string {
 	return name
 }
 
-// scopeOf returns the scope of a rule. The lists and maps on the path of a rule must be the same on
-// both sides, because their elements are paired one by one.
-func (c *compiler) scopeOf(from, to conversion.Path, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
-	fromPrefix, _ := splitScope(from)
-	toPrefix, _ := splitScope(to)
-	if !slices.Equal(fromPrefix, toPrefix) {
-		if problem := c.acrossPlaces(from, to); problem != "" {
-			c.invalid(fldPath, text, "%s", problem)
-			return nil, false
-		}
+// checkScope checks that the lists and maps on the paths of a rule are the same on both sides, because their elements
+// are paired one by one.
+func (c *compiler) checkScope(from, to conversion.Path, fldPath place, text v1alpha1.Path) bool {
+	if !c.isInOneScope(from, to) {
 		other := c.spokeSide().shown(from).String()
 		if other == string(text) {
 			other = to.String()
 		}
 		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, c.missingMove(from, to))
-		return nil, false
+		return false
 	}
-	for i, segment := range toPrefix {
+	common := commonScope(from, to)
+	for i, segment := range common {
 		if segment != conversion.Each {
 			continue
 		}
-		spoke, _ := resolve(c.spoke, toPrefix[:i])
-		hub, _ := resolve(c.hub, toPrefix[:i])
+		spoke, _ := resolve(c.spoke, common[:i])
+		hub, _ := resolve(c.hub, common[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hubSide().shown(toPrefix[:i]))
-			return nil, false
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hubSide().shown(common[:i]))
+			return false
 		}
 	}
-	return c.scopeAt(toPrefix), true
+	return true
 }
 
 // missingMove says what is missing for two paths to go through lists and maps that correspond.
@@ -337,8 +326,7 @@ func (c *compiler) missingMove(from, to conversion.Path) string {
 		if slices.Equal(a, b) {
 			continue
 		}
-		around, _ := splitScope(a)
-		if other, _ := splitScope(b); slices.Equal(around, other) {
+		if c.isInOneScope(a, b) {
 			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), c.hubSide().shown(b))
 		}
 		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spokeSide().shown(a), c.hubSide().shown(b))
@@ -356,57 +344,57 @@ func elementsIn(path conversion.Path) (positions []int) {
 	return positions
 }
 
-// collectionOf finds or adds a list or map of a scope.
-func collectionOf(s *conversion.Scope, path conversion.Path, isMap bool) *conversion.Collection {
+// collectionOf finds or adds a list or map of a scope, or an object with a place, by its complete path.
+func (c *compiler) collectionOf(s *conversion.Scope, full conversion.Path) *conversion.Collection {
+	around := scopeAround(full)
+	hub := c.hubSide().local(full, around)
 	for i := range s.Collections {
-		if slices.Equal(s.Collections[i].Path, path) {
+		if slices.Equal(s.Collections[i].Hub, hub) {
 			return &s.Collections[i]
 		}
 	}
-	s.Collections = append(s.Collections, conversion.Collection{Path: path, Map: isMap})
+	made := conversion.Collection{Spoke: c.spokeSide().local(full, around), Hub: hub}
+	for _, root := range []*schema.Structural{c.spoke, c.hub} { // one of them may have anything there
+		if of, err := resolve(root, full); err == nil {
+			made.Map, made.Object = made.Map || valuesOf(of) != nil, made.Object || isStruct(of)
+		}
+	}
+	s.Collections = append(s.Collections, made)
 	return &s.Collections[len(s.Collections)-1]
 }
 
-// nameElements sets the keys that identify elements for all lists of a scope. It includes lists
-// that only a rule goes through, for example in one value of a map.
-func (c *compiler) nameElements(scope *conversion.Scope, above conversion.Path) {
+// nameElements sets the keys that identify elements for all lists of a scope, of which within is the path in both versions.
+// It includes lists that only a rule goes through, for example in one value of a map.
+func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Path) {
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		full := slices.Concat(above, collection.Path)
-		spoke, errSpoke := resolve(c.spoke, full)
-		hub, errHub := resolve(c.hub, full)
+		at := [2]conversion.Path{slices.Concat(within[0], collection.Spoke), slices.Concat(within[1], collection.Hub)}
+		spoke, errSpoke := resolve(c.spokeOwn, at[0])
+		hub, errHub := resolve(c.hubOwn, at[1])
 		if errSpoke == nil && errHub == nil && !collection.Object {
-			collection.Keys = c.sharedKeys(full, spoke, hub)
+			collection.Keys = c.sharedKeys(c.placed(append(slices.Clip(at[1]), conversion.Each, ""), true), spoke, hub)
 		}
-		c.nameElements(&collection.Scope, collection.Inside(slices.Concat(above, collection.Path)))
+		c.nameElements(&collection.Scope, [2]conversion.Path{collection.Inside(at[0]), collection.Inside(at[1])})
 	}
 }
 
-// sharedKeys returns the fields that identify elements on both sides. A key that a rule changes
-// cannot identify elements.
-func (c *compiler) sharedKeys(at conversion.Path, spoke, hub *schema.Structural) []string {
-	if !isListMap(spoke) || !isListMap(hub) || !slices.Equal(spoke.XListMapKeys, hub.XListMapKeys) {
+// sharedKeys returns the fields of the hub that identify elements on both sides. A key that a rule changes cannot identify
+// elements, but one that a rule moves to the key of the other side can. The path is that of a field in the elements.
+func (c *compiler) sharedKeys(field conversion.Path, spoke, hub *schema.Structural) []string {
+	if !isListMap(spoke) || !isListMap(hub) || len(spoke.XListMapKeys) != len(hub.XListMapKeys) {
 		return nil
 	}
-	for _, key := range spoke.XListMapKeys {
-		full := append(slices.Clip(at), conversion.Each, key)
-		left, right := childOf(spoke.Items, key), childOf(hub.Items, key)
-		if left == nil || right == nil || left.Type != right.Type || overlapsClaim(c.spokeClaims, full) || overlapsClaim(c.hubClaims, full) {
+	at := func(key string) conversion.Path { return append(field[:len(field)-1:len(field)-1], key) }
+	for i, ofHub := range hub.XListMapKeys {
+		ofSpoke := spoke.XListMapKeys[i]
+		left, right := childOf(spoke.Items, ofSpoke), childOf(hub.Items, ofHub)
+		from, to := overlapping(c.spokeClaims, at(ofSpoke)), overlapping(c.hubClaims, at(ofHub))
+		isMoved := from != nil && to != nil && from.rule == to.rule && from.rule.Move != nil
+		if left == nil || right == nil || typeName(left) != typeName(right) || !isMoved && (from != nil || to != nil || ofSpoke != ofHub) {
 			return nil
 		}
 	}
-	return spoke.XListMapKeys
+	return hub.XListMapKeys
 }
 
 func isListMap(s *schema.Structural) bool { return s.XListType != nil && *s.XListType == "map" }
-
-// splitScope splits a path after its last [*], or after the place of an object, into the scope and the path
-// within that scope.
-func splitScope(p conversion.Path) (prefix, local conversion.Path) {
-	for i, segment := range slices.Backward(p) {
-		if segment == conversion.Each || conversion.IsPlace(segment) && i+1 < len(p) {
-			return p[:i+1], p[i+1:]
-		}
-	}
-	return nil, p
-}

@@ -5,6 +5,7 @@ package compile
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -17,43 +18,55 @@ import (
 // preserved is restored at the other. As soon as the object is at the other version, the value is
 // removed from the annotation of the first, so that no outdated copy remains.
 func pairSiblings(spokes []conversion.Spoke, schemas map[string]*schema.Structural) {
+	fields := make([][]lackingField, len(spokes))
 	for i := range spokes {
-		for j := range spokes {
-			if i != j {
-				pairScopes(&spokes[i].Root, &spokes[j].Root, spokes[j].Version, schemas[spokes[i].Version], schemas[spokes[j].Version], nil, nil)
+		fields[i] = lackingFields(&spokes[i].Root, "", nil, schemas[spokes[i].Version])
+	}
+	for i := range fields {
+		for _, own := range fields[i] {
+			for j := range fields {
+				if i != j && slices.ContainsFunc(fields[j], own.is) {
+					own.leaf.Siblings = append(own.leaf.Siblings, spokes[j].Version)
+				}
 			}
 		}
 	}
 }
 
-func pairScopes(own, other *conversion.Scope, version string, ownSchema, otherSchema *schema.Structural, ownAbove, otherAbove conversion.Path) {
-	for i := range own.OnlySpoke {
-		leaf := &own.OnlySpoke[i]
-		if slices.ContainsFunc(other.OnlySpoke, func(o conversion.LeafField) bool { return arePlain(leaf, &o) }) && sameField(ownSchema, otherSchema, slices.Concat(ownAbove, leaf.Path), slices.Concat(otherAbove, leaf.Path)) {
-			leaf.Siblings = append(leaf.Siblings, version)
-		}
-	}
-	for i := range own.Collections {
-		c := &own.Collections[i]
-		for j := range other.Collections {
-			o := &other.Collections[j]
-			if slices.Equal(c.Path, o.Path) && c.Map == o.Map && slices.Equal(c.Keys, o.Keys) && c.Object == o.Object && (c.Map || c.Object || len(c.Keys) > 0) {
-				pairScopes(&c.Scope, &o.Scope, version, ownSchema, otherSchema,
-					c.Inside(slices.Concat(ownAbove, c.At(false))), o.Inside(slices.Concat(otherAbove, o.At(false))))
-			}
-		}
-	}
+// lackingField is a field of a spoke that the hub lacks, and that is preserved as a whole.
+type lackingField struct {
+	leaf *conversion.LeafField
+	// inHub is where the hub would have it: its path there, with the keys of lists.
+	inHub  string
+	schema *schema.Structural
 }
 
-// arePlain reports whether two fields are preserved as a whole, at the same path.
-func arePlain(a, b *conversion.LeafField) bool {
-	special := a.Shell || a.Null || a.Known != nil || a.Common != nil || b.Shell || b.Null || b.Known != nil || b.Common != nil
-	return !special && slices.Equal(a.Path, b.Path)
+// is reports whether two fields are in the same place, and have the same shape.
+func (f lackingField) is(other lackingField) bool {
+	return f.inHub == other.inHub && difference(f.schema, other.schema, nil) == ""
 }
 
-// sameField reports whether two fields have the same shape in their schemas.
-func sameField(a, b *schema.Structural, ownPath, otherPath conversion.Path) bool {
-	left, errLeft := resolve(a, ownPath)
-	right, errRight := resolve(b, otherPath)
-	return errLeft == nil && errRight == nil && difference(left, right, nil) == ""
+// lackingFields returns those of a scope, by where it is in the hub and in the spoke. Elements without keys have none.
+func lackingFields(s *conversion.Scope, inHub string, at conversion.Path, root *schema.Structural) (fields []lackingField) {
+	for i := range s.OnlySpoke {
+		leaf := &s.OnlySpoke[i]
+		found, err := resolve(root, slices.Concat(at, leaf.Path))
+		if special := leaf.Shell || leaf.Null || leaf.Known != nil || leaf.Common != nil; !special && err == nil {
+			fields = append(fields, lackingField{leaf, inHub + leaf.Path.Pointer(), found})
+		}
+	}
+	for i := range s.Collections {
+		c := &s.Collections[i]
+		within := inHub + c.Hub.Pointer()
+		switch {
+		case c.Map:
+			within += "{}"
+		case len(c.Keys) > 0:
+			within += "[" + strings.Join(c.Keys, ",") + "]"
+		case !c.Object:
+			continue
+		}
+		fields = append(fields, lackingFields(&c.Scope, within, c.Inside(slices.Concat(at, c.Spoke)), root)...)
+	}
+	return fields
 }

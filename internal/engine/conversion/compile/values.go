@@ -154,7 +154,7 @@ func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {
 	if !ok {
 		return
 	}
-	_, local := splitScope(path)
+	local := path[len(scopeAround(path)):]
 	if ofHub {
 		scope.DropHub = append(scope.DropHub, local)
 	} else {

@@ -74,13 +74,13 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
 	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
 	for _, claim := range *own.claims {
-		if !c.isPlaced(claim.rule) {
+		if c.placeBy(claim.rule) == nil {
 			owned = append(owned, claim.path)
 		}
 	}
 	var paths []conversion.Path
 	walker := leafWalker{owned: owned, found: func(path conversion.Path) {
-		if !slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(p.own(ofHub)) }) {
+		if !slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(c.placed(p.own(ofHub), ofHub)) }) {
 			paths = append(paths, path)
 		}
 	}}
@@ -128,8 +128,8 @@ func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 			leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
 		}
 	}
-	if moved := c.renamingAround(path); moved != nil && leaf.Owner == OwnerExact {
-		leaf.Rule, leaf.Root = moved.rule.fldPath.String(), own.shown(moved.to).String()
+	if moved := placeAround(c.places, path); moved != nil && leaf.Owner == OwnerExact {
+		leaf.Rule, leaf.Root = moved.rule.fldPath.String(), own.shown(moved.place).String()
 	}
 	return leaf
 }

@@ -55,10 +55,7 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 		if err != nil {
 			continue
 		}
-		if leaf.Version == c.spokeVersion {
-			path = path.Rename(c.hubNames)
-		}
-		if list := c.listWithoutKeys(path); list != "" {
+		if list := c.listWithoutKeys(c.placed(path, leaf.Version != c.spokeVersion)); list != "" {
 			if byList[list] == nil {
 				lists = append(lists, list)
 			}
@@ -83,8 +80,8 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 		if errSpoke != nil || errHub != nil {
 			return ""
 		}
-		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(path[:i], spoke, hub) == nil {
-			return path[:i].String()
+		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(append(slices.Clip(path[:i+1]), ""), spoke, hub) == nil {
+			return c.hubSide().shown(path[:i]).String()
 		}
 	}
 	return ""
@@ -94,11 +91,7 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 // rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
 // one for the other.
 func (c *compiler) warnSameName() {
-	taken := slices.Clone(c.spokeClaims)
-	for _, moved := range c.renamings {
-		taken = append(taken, claim{path: moved.to, rule: moved.rule})
-	}
-	for _, from := range taken {
+	for _, from := range c.spokeClaims {
 		if from.rule.drops() || from.path[0] == "metadata" {
 			continue
 		}

@@ -25,10 +25,7 @@ func Read(text json.RawMessage) (*Schema, error) { return new(Reader).Read(text)
 type Reader struct{ parts parts }
 
 // Read is the function Read for one schema of several.
-func (r *Reader) Read(text json.RawMessage) (*Schema, error) { return r.ReadAs(text, nil) }
-
-// ReadAs is Read, and gives the members of values other names.
-func (r *Reader) ReadAs(text json.RawMessage, names *Names) (*Schema, error) {
+func (r *Reader) Read(text json.RawMessage) (*Schema, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	var node *form.Node
@@ -41,7 +38,6 @@ func (r *Reader) ReadAs(text json.RawMessage, names *Names) (*Schema, error) {
 	if err := check(node); err != nil {
 		return nil, fmt.Errorf("reading a stripped schema: %w", err)
 	}
-	names.rename(node)
 	return r.parts.schema(node, position{}), nil
 }
 
