@@ -14,11 +14,16 @@ import (
 
 // Rule is one bidirectional rule. Exactly one member is set. An earlier CustomResourceDefinition
 // removes a rule that it does not know and leaves {}, which is an invalid rule.
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.wrap), has(self.cast), has(self.index), has(self.exclude), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, format, default, values, drop, wrap, cast, index, exclude, cel, use"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.each), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.cast), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, each, format, default, values, drop, cast, cel, use"
 type Rule struct {
 	// move maps a value that has different paths in the two versions.
 	// +optional
 	Move *MoveRule `json:"move,omitempty"`
+
+	// each pairs the elements of a list or map with those of another one, or one value with the
+	// elements of a list.
+	// +optional
+	Each *EachRule `json:"each,omitempty"`
 
 	// format maps one string of the spoke to several fields of the hub.
 	// +optional
@@ -37,22 +42,9 @@ type Rule struct {
 	// +optional
 	Drop *DropRule `json:"drop,omitempty"`
 
-	// wrap maps a value of one version to a list of one element in the other.
-	// +optional
-	Wrap *WrapRule `json:"wrap,omitempty"`
-
 	// cast maps a number of one version to a string of the other.
 	// +optional
 	Cast *CastRule `json:"cast,omitempty"`
-
-	// index maps a list of objects of one version to a map in the other, by a field of the
-	// objects.
-	// +optional
-	Index *IndexRule `json:"index,omitempty"`
-
-	// exclude keeps elements of a list out of the other version, which cannot have them.
-	// +optional
-	Exclude *ExcludeRule `json:"exclude,omitempty"`
 
 	// cel computes fields by expressions: in both directions, or in one.
 	// +optional
@@ -141,6 +133,59 @@ type MoveRule struct {
 	To Path `json:"to"`
 }
 
+// EachRule pairs the elements of a list or map of the spoke with those of a list or map of the hub, or
+// one value with a list that has it as its element. The schemas determine what is a list. Elements are
+// converted like whole objects: equal fields are copied, others are preserved, and other rules may be
+// for fields of the elements, and for elements as a whole, at any depth. Their paths go through
+// both lists or maps, such as .spec.services[*].host and .spec.components[*].address.
+//
+// A missing list is a missing map or value, and null is null. If one version has a list and the other a
+// map, the list is sorted by its keys, unless its order is preserved; a list with a duplicate key, or with
+// an element without a key, is preserved completely, and the other version has no value. If one
+// version has one value, it is the first element of the list, and the others are preserved.
+type EachRule struct {
+	// from is the path of the list, map or value in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path of the list, map or value in the hub.
+	// +required
+	To Path `json:"to"`
+	// key is the name of a field of the list's elements, a string or an integer, which is the key of the
+	// map: every element of the list has it, and those of the map do not. With two lists, it identifies
+	// their elements, if their schemas do not say so.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+	// where are conditions that the elements of a list meet which both versions can have, at most one for the
+	// elements of each version. All others stay in their version. They are preserved whole, and come
+	// back at their index, or at the end if the list has become shorter; also if clients have changed the
+	// list, or removed it, in the other version: clients there do not see them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	Where []EachCondition `json:"where,omitempty"`
+}
+
+// EachCondition is a condition for elements: they have a field, or one of several values in it. In a list
+// with keys, the field is a key.
+// +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a field of the spoke's elements, or to, for one of the hub's"
+type EachCondition struct {
+	// from is the path of a field in the spoke's elements, such as .extract, if only the spoke can have others.
+	// An element in which it is missing or null does not meet the condition.
+	// +optional
+	From Path `json:"from,omitempty"`
+	// to is the path of a field in the hub's elements, if only the hub can have others.
+	// +optional
+	To Path `json:"to,omitempty"`
+	// values are the values of the field, a string, that both versions can have.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=253
+	Values []string `json:"values,omitempty"`
+}
+
 // FormatRule splits and joins a string: one template parses the spoke's string into fields
 // of the hub, and prints it from them.
 type FormatRule struct {
@@ -208,31 +253,6 @@ type DropRule struct {
 	To Path `json:"to,omitempty"`
 }
 
-// WrapRule maps a value to a list with this value as its only element, and a list to its
-// first element. The schemas determine which of the two is the list. A missing value is a
-// missing list, and null is null. A list without elements, with more than one, or with a
-// null, is preserved and comes back complete.
-//
-// With field, it maps every value of a list or map to an object that has the value in this
-// field, and every object to the value. Objects with other fields are preserved. They come
-// back with all fields: in a map, if their key is still there; in a list, if the same value
-// is. If an object lacks the field, or a value is null, the whole list or map is preserved,
-// and the other version has no value.
-type WrapRule struct {
-	// from is the path in the spoke.
-	// +required
-	From Path `json:"from"`
-	// to is the path in the hub.
-	// +required
-	To Path `json:"to"`
-	// field is the name of the field, if both versions have a list, or both a map: of objects
-	// with this field in one version, and of its values in the other.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Field string `json:"field,omitempty"`
-}
-
 // ValuesRule maps a string, a boolean or an integer by a table, in both directions. If both
 // fields have the same type, a value that is not in the table is copied unchanged;
 // otherwise it is preserved, and the other version has no value. Null is copied, and a
@@ -265,60 +285,6 @@ type ValuePair struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
-}
-
-// IndexRule maps a list of objects to a map whose keys are one field of the objects, and
-// the map to the list. The schemas determine which of the two is the list. A missing list
-// is a missing map, and null is null. If a list is not sorted by its keys, its order is
-// preserved, and new elements follow the known ones. A list with a duplicate key, or with
-// an element without a key, is preserved completely: the other version has no value then.
-type IndexRule struct {
-	// from is the path in the spoke.
-	// +required
-	From Path `json:"from"`
-	// to is the path in the hub.
-	// +required
-	To Path `json:"to"`
-	// key is the name of the field that has the key: a string or an integer. Every object
-	// of the list has it, and the objects of the map do not.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key"`
-	// value is the name of the field that has the value in the map. Objects with other fields are
-	// preserved, and come back with all fields if their key is still there. Without value, the map
-	// has the objects without their key.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Value string `json:"value,omitempty"`
-}
-
-// ExcludeRule keeps elements out of a list that the other version cannot have: those without a
-// field, or with another value in it. They are preserved whole, and come back at their
-// index, or at the end if the list has become shorter. They also come back if clients have
-// changed the list, or removed it, in the other version: clients there do not see them. All
-// other elements are converted as without this rule. The list must not have keys.
-// +kubebuilder:validation:XValidation:rule="has(self.from) != has(self.to)",message="set from, for a list of the spoke, or to, for one of the hub"
-type ExcludeRule struct {
-	// from is the path of the elements in the spoke, if only the spoke can have all of them:
-	// .spec.sources[*].
-	// +optional
-	From Path `json:"from,omitempty"`
-	// to is the path of the elements in the hub, if only the hub can have all of them.
-	// +optional
-	To Path `json:"to,omitempty"`
-	// without is the path of a field in the element, such as .extract. An element in which it
-	// is missing or null is excluded.
-	// +required
-	Without Path `json:"without"`
-	// values are the values of the field, a string, that the other version can have. An
-	// element with another value is excluded, too.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=128
-	// +kubebuilder:validation:items:MaxLength=253
-	Values []string `json:"values,omitempty"`
 }
 
 // CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from

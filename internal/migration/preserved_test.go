@@ -28,7 +28,7 @@ const (
 	annotation = "conversion-operator.io/v1beta1.crontabs.example.com"
 
 	testRuleset = `{"format":3,"crd":"crontabs.example.com","group":"example.com","kind":"CronTab","hub":"v1","versions":["v1","v1beta1"],` +
-		`"spokes":[{"version":"v1beta1","root":{"onlySpoke":[{"path":["spec","own"],"anchor":1}]}}]}`
+		`"spokes":[{"version":"v1beta1","root":{"onlySpoke":[{"path":["spec","own"]}]}}]}`
 )
 
 // holders has four objects: two preserve a value that has a field now, and one preserves a value that has none.

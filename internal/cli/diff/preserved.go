@@ -146,7 +146,7 @@ func (c compiled) counterparts(f field, other string) []string {
 		return []string{f.path}
 	}
 	inside := ""
-	if bytes.HasPrefix(leaf.Rule, []byte(`{"move":`)) {
+	if bytes.HasPrefix(leaf.Rule, []byte(`{"move":`)) || bytes.HasPrefix(leaf.Rule, []byte(`{"each":`)) {
 		inside = c.insideOf(f, leaf.RuleAt)
 	}
 	var paths []string

@@ -127,8 +127,10 @@ var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
 // compiled chooses rules, and marks those that the compiler or API servers refuse.
 func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
 	for _, h := range all {
-		if why := unwritable(&h.rule); why != "" && h.refuted == "" {
-			h.refuted, h.unwritable = why, true
+		for _, rule := range h.rules() {
+			if why := unwritable(&rule); why != "" && h.refuted == "" {
+				h.refuted, h.unwritable = why, true
+			}
 		}
 	}
 	for {
@@ -149,9 +151,13 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 				return nil, result, fmt.Errorf("%s: %s", err.Field, err.ErrorBody())
 			}
 			i, _ := strconv.Atoi(found[1]) // only digits
+			var of []*hypothesis           // by their rules
+			for _, h := range chosen {
+				of = append(of, slices.Repeat([]*hypothesis{h}, len(h.rules()))...)
+			}
 			switch i -= len(j.kept); {
-			case i >= 0 && i < len(chosen):
-				refuse(chosen[i], err.ErrorBody())
+			case i >= 0 && i < len(of):
+				refuse(of[i], err.ErrorBody())
 			case i < 0 && len(chosen) > 0: // a rule of the policy was valid without this one
 				refuse(chosen[len(chosen)-1], err.ErrorBody())
 			}
@@ -165,7 +171,7 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
 	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke), Rules: slices.Clone(j.kept)}
 	for _, h := range chosen {
-		spoke.Rules = append(spoke.Rules, h.rule)
+		spoke.Rules = append(spoke.Rules, h.rules()...)
 	}
 	return &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(j.hub), Spokes: []v1alpha1.Spoke{spoke}}
 }

@@ -79,27 +79,34 @@ func indexedBy(list, values *field) (key, value string) {
 	return "", ""
 }
 
-// ruleForElements returns the rule for a list, or map, of objects and one of values, if there is one.
-func ruleForElements(spoke, hub *field) (rule v1alpha1.Rule, found bool) {
+// ruleForElements returns the rules for a list, or map, of objects and one of values, nil if the schemas do not tell.
+func ruleForElements(spoke, hub *field) (rule v1alpha1.Rule, elements *v1alpha1.Rule) {
 	for _, both := range [][2]*field{{spoke, hub}, {hub, spoke}} {
 		if name := wrappedIn(both[0], both[1]); name != "" {
-			return wrapElementsOf(spoke, hub, name), true
+			return eachOf(spoke, hub, ""), valuesIn(spoke, hub, name)
 		}
 		if key, value := indexedBy(both[0], both[1]); key != "" {
-			return indexValuesOf(spoke, hub, key, value), true
+			return eachOf(spoke, hub, key), valuesIn(spoke, hub, value)
 		}
 	}
-	return rule, false
+	return rule, nil
 }
 
-func wrapElementsOf(spoke, hub *field, name string) v1alpha1.Rule {
-	rule := wrapOf(spoke, hub)
-	rule.Wrap.Field = name
-	return rule
+// valuesIn returns the rule for elements of which one version has objects with the value in a field.
+func valuesIn(spoke, hub *field, name string) *v1alpha1.Rule {
+	move := &v1alpha1.MoveRule{From: pathOf(spoke) + "[*]", To: pathOf(hub) + "[*]"}
+	if mayHave(spoke, name) {
+		move.From += v1alpha1.Path(conversion.Path{name}.String())
+	} else {
+		move.To += v1alpha1.Path(conversion.Path{name}.String())
+	}
+	return &v1alpha1.Rule{Move: move}
 }
 
-func indexValuesOf(spoke, hub *field, key, value string) v1alpha1.Rule {
-	return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: pathOf(spoke), To: pathOf(hub), Key: key, Value: value}}
+// mayHave reports whether the elements of a list or map are objects with a field.
+func mayHave(of *field, name string) bool {
+	elements := of.children[conversion.Each]
+	return elements != nil && elements.children[name] != nil
 }
 
 // elementWith finds in one version the object whose field has the value of the only element of a list or map of the other

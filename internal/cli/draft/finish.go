@@ -38,7 +38,10 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 		if h.score < 1 {
 			made.Score = h.score
 		}
-		result.Rules = append(result.Rules, made)
+		if result.Rules = append(result.Rules, made); h.elements != nil {
+			made.Rule, made.Why, made.Example = *h.elements, []string{}, ""
+			result.Rules = append(result.Rules, made)
+		}
 	}
 	result.Policy.APIVersion, result.Policy.Kind, result.Policy.Metadata.Name = v1alpha1.GroupVersion.String(), "ConversionPolicy", d.input.CRD.Name
 	result.Policy.Spec.Converter.Type = v1alpha1.ConverterDeclarative

@@ -31,7 +31,9 @@ type candidate struct {
 
 // hypothesis is a rule that may be right.
 type hypothesis struct {
-	rule       v1alpha1.Rule
+	rule v1alpha1.Rule
+	// elements is the rule for what an each rule pairs, nil if it needs none.
+	elements   *v1alpha1.Rule
 	spoke, hub []*field
 	score      float64
 	why        []string
@@ -50,11 +52,19 @@ type hypothesis struct {
 }
 
 func (h *hypothesis) key() string {
-	text, err := json.Marshal(h.rule)
+	text, err := json.Marshal(h.rules())
 	if err != nil {
 		return fmt.Sprint(h.rule) // impossible: a rule is plain data
 	}
 	return string(text)
+}
+
+// rules returns the rule, with the one for its elements.
+func (h *hypothesis) rules() []v1alpha1.Rule {
+	if h.elements == nil {
+		return []v1alpha1.Rule{h.rule}
+	}
+	return []v1alpha1.Rule{h.rule, *h.elements}
 }
 
 // guesser compares two schemas.
@@ -98,11 +108,11 @@ func (g *guesser) take(hints [][2]string) error {
 			return fmt.Errorf("the hint %s=%s does not name a field of the spoke and one of the hub: correct the paths", hint[0], hint[1])
 		}
 		renames := g.renames(spoke, hub)
-		rule, problem := ruleFor(spoke, hub, renames)
+		rule, elements, problem := ruleFor(spoke, hub, renames)
 		if problem != "" {
 			return fmt.Errorf("the hint %s=%s: %s", hint[0], hint[1], problem)
 		}
-		h := &hypothesis{rule: rule, spoke: []*field{spoke}, hub: []*field{hub}, score: 10, why: []string{"given as a hint"}, hinted: true}
+		h := &hypothesis{rule: rule, elements: elements, spoke: []*field{spoke}, hub: []*field{hub}, score: 10, why: []string{"given as a hint"}, hinted: true}
 		if g.accepted = append(g.accepted, h); !renames {
 			g.cover(h)
 			continue
@@ -232,7 +242,7 @@ func (g *guesser) consider(spoke, hub *field) {
 
 // mayCorrespond reports whether there is a kind of rule for two fields.
 func (g *guesser) mayCorrespond(spoke, hub *field) bool {
-	if _, found := ruleForElements(spoke, hub); found {
+	if _, elements := ruleForElements(spoke, hub); elements != nil {
 		return true
 	}
 	return spoke.shape == hub.shape || g.renames(spoke, hub) || castable(spoke, hub) || castable(hub, spoke) ||
@@ -320,13 +330,13 @@ func (g *guesser) decide(of func(candidate) bool) (found []*hypothesis) {
 			slices.ContainsFunc(found, func(h *hypothesis) bool { return best.hub.within(h.hub[0]) || h.hub[0].within(best.hub) }) {
 			continue
 		}
-		rule, problem := ruleFor(best.spoke, best.hub, g.renames(best.spoke, best.hub))
+		rule, elements, problem := ruleFor(best.spoke, best.hub, g.renames(best.spoke, best.hub))
 		if problem != "" {
 			g.undecidedBecause[best.spoke], g.undecidedBecause[best.hub] = problem, problem
 			continue
 		}
 		found = append(found, &hypothesis{
-			rule: rule, spoke: []*field{best.spoke}, hub: []*field{best.hub}, score: best.score, why: best.why,
+			rule: rule, elements: elements, spoke: []*field{best.spoke}, hub: []*field{best.hub}, score: best.score, why: best.why,
 			rivals: namesOfRivals(slices.Concat(g.rivals[f], g.rivals[best.hub]), best),
 		})
 	}

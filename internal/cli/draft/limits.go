@@ -45,7 +45,7 @@ func unwritable(rule *v1alpha1.Rule) string {
 		return unwritableTable(rule.Values.Table)
 	case rule.Format != nil && isLonger(rule.Format.Template, maxTemplate):
 		return fmt.Sprintf("a template has at most %d characters", maxTemplate)
-	case rule.Wrap != nil && isLonger(rule.Wrap.Field, maxText), rule.Index != nil && (isLonger(rule.Index.Key, maxText) || isLonger(rule.Index.Value, maxText)):
+	case rule.Each != nil && isLonger(rule.Each.Key, maxText):
 		return fmt.Sprintf("the name of a field in a rule has at most %d characters", maxText)
 	}
 	return ""

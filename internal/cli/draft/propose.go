@@ -124,13 +124,13 @@ func (p *proposer) propose(observations []*observation, suspects map[*field]bool
 	}
 	for both, n := range p.evidence.indexed {
 		if spoke, hub := both[0], both[1]; p.pairs.sameScope(spoke, hub) && (indexes(spoke, hub) || indexes(hub, spoke)) {
-			rule, _ := ruleFor(spoke, hub, false)
-			p.add(&hypothesis{rule: rule, spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
+			rule, elements, _ := ruleFor(spoke, hub, false)
+			p.add(&hypothesis{rule: rule, elements: elements, spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
 		}
 	}
 	for both, n := range p.evidence.wrapped {
 		if p.pairs.sameScope(both[0], both[1]) {
-			p.add(&hypothesis{rule: wrapOf(both[0], both[1]), spoke: both[:1], hub: both[1:], seen: n, score: 2})
+			p.add(&hypothesis{rule: eachOf(both[0], both[1], ""), spoke: both[:1], hub: both[1:], seen: n, score: 2})
 		}
 	}
 	p.proposeFormats()
@@ -180,15 +180,15 @@ func (p *proposer) proposeRelation(r relation, n int) {
 		if !wraps(r.spoke, r.hub) && !wraps(r.hub, r.spoke) || separatorIn(r.spoke)+separatorIn(r.hub) != "" {
 			return // a list of one element in text says the same
 		}
-		h.rule = wrapOf(r.spoke, r.hub)
+		h.rule = eachOf(r.spoke, r.hub, "")
 	case asField:
-		h.rule = wrapElementsOf(r.spoke, r.hub, detail)
+		h.rule, h.elements = eachOf(r.spoke, r.hub, ""), valuesIn(r.spoke, r.hub, detail)
 	case asEntry:
 		key, value, _ := strings.Cut(detail, "/")
-		h.rule = indexValuesOf(r.spoke, r.hub, key, value)
+		h.rule, h.elements = eachOf(r.spoke, r.hub, key), valuesIn(r.spoke, r.hub, value)
 	case string(v1alpha1.CastList):
 		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastList, Separator: detail}}
-		h.score = 1.1 // a list with one element says the same as a wrap, one with several does not
+		h.score = 1.1 // a list with one element says the same as an each rule, one with several does not
 	default:
 		h.rule = v1alpha1.Rule{Cast: &v1alpha1.CastRule{From: pathOf(r.spoke), To: pathOf(r.hub), As: v1alpha1.CastType(kind), Unit: detail}}
 		// The simpler of two casts that say the same comes first.

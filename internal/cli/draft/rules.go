@@ -20,8 +20,8 @@ func moveOf(spoke, hub *field) v1alpha1.Rule {
 	return v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: pathOf(spoke), To: pathOf(hub)}}
 }
 
-func wrapOf(spoke, hub *field) v1alpha1.Rule {
-	return v1alpha1.Rule{Wrap: &v1alpha1.WrapRule{From: pathOf(spoke), To: pathOf(hub)}}
+func eachOf(spoke, hub *field, key string) v1alpha1.Rule {
+	return v1alpha1.Rule{Each: &v1alpha1.EachRule{From: pathOf(spoke), To: pathOf(hub), Key: key}}
 }
 
 func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
@@ -42,12 +42,16 @@ func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *
 	return h
 }
 
-// ruleFor returns the rule for two fields that correspond, or why the schemas do not tell which one.
-func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
-	from, to := pathOf(spoke), pathOf(hub)
-	if rule, found := ruleForElements(spoke, hub); found {
-		return rule, ""
+// ruleFor returns the rule for two fields that correspond, and that for their elements, or why the schemas do not tell
+// which one.
+func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, elements *v1alpha1.Rule, problem string) {
+	if rule, elements = ruleForElements(spoke, hub); elements == nil {
+		rule, problem = ruleForWhole(spoke, hub, renames)
 	}
+	return rule, elements, problem
+}
+
+func ruleForWhole(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem string) {
 	switch {
 	case spoke.isScalar() && hub.isScalar() && len(spoke.schema.Enum) > 0 && len(hub.schema.Enum) > 0:
 		return ruleForEnums(spoke, hub)
@@ -56,13 +60,13 @@ func ruleFor(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem strin
 	case castable(spoke, hub) && separatorIn(spoke) != "", castable(hub, spoke) && separatorIn(hub) != "":
 		return ruleForCast(spoke, hub)
 	case wraps(spoke, hub) && isPluralText(hub), wraps(hub, spoke) && isPluralText(spoke):
-		return v1alpha1.Rule{}, "the schemas do not tell whether the string has one element or several: write a wrap rule, or cast as List"
+		return v1alpha1.Rule{}, "the schemas do not tell whether the string has one element or several: write an each rule, or cast as List"
 	case wraps(spoke, hub), wraps(hub, spoke):
-		return wrapOf(spoke, hub), ""
+		return eachOf(spoke, hub, ""), ""
 	case indexes(spoke, hub):
-		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(spoke, hub)[0]}}, ""
+		return eachOf(spoke, hub, keysOf(spoke, hub)[0]), ""
 	case indexes(hub, spoke):
-		return v1alpha1.Rule{Index: &v1alpha1.IndexRule{From: from, To: to, Key: keysOf(hub, spoke)[0]}}, ""
+		return eachOf(spoke, hub, keysOf(hub, spoke)[0]), ""
 	case len(spoke.schema.Enum)+len(hub.schema.Enum) > 0:
 		return ruleForEnums(spoke, hub)
 	case castable(spoke, hub), castable(hub, spoke):

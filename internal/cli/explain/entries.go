@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
@@ -118,15 +117,15 @@ func (s *step) why(e entry) (text, rule string) {
 	if leaf == nil {
 		leaf = s.leavesBefore.ruledAs(e.path)
 	}
-	if leaf == nil && e.Kind == preserve.Absent {
+	if leaf == nil && e.Kind != preserve.Value {
 		leaf = s.leavesBefore.ruledIn(e.path)
 	}
 	if leaf != nil {
 		rule = leaf.Rule
 	}
 	switch {
-	case e.Kind == preserve.Insert && rule == "":
-		return "a rule excludes the element, or what it would convert to", s.excluding(e.path)
+	case e.Kind == preserve.Insert && s.rules[rule].kind == "each":
+		return "the other version cannot have the element", rule
 	case e.Kind == preserve.Absent && s.rules[rule].kind == "cel":
 		return "the field was absent: an expression would compute a value on the way back", rule
 	case e.Kind == preserve.Absent:
@@ -141,14 +140,4 @@ func (s *step) why(e entry) (text, rule string) {
 		return s.to + " has no such field", ""
 	}
 	return s.to + " cannot store the value unchanged", ""
-}
-
-// excluding returns the rule of the step's spoke that excludes elements of the version that the object was
-// converted from, empty if it is for those of the other version.
-func (s *step) excluding(elements path) string {
-	spoke := s.to
-	if s.fromSpoke {
-		spoke = s.from
-	}
-	return s.exclusions[exclusion{spoke, !s.fromSpoke, v1alpha1.Path(elements.String())}]
 }

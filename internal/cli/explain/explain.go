@@ -93,6 +93,8 @@ type Field struct {
 type Source struct {
 	Path  string          `json:"path"`
 	Value json.RawMessage `json:"value,omitempty"`
+	// Reshaped is true if it is in an element of a map that is a list in the other version, or the reverse.
+	Reshaped bool `json:"-"`
 }
 
 // Preserved is a value that the other version cannot express.
@@ -108,10 +110,10 @@ type Preserved struct {
 
 // Explainer explains objects by one policy's rules.
 type Explainer struct {
-	result     compile.Result
-	rules      map[string]rule
-	exclusions map[exclusion]string
-	converter  *conversion.Converter
+	result    compile.Result
+	rules     map[string]rule
+	keys      []string // of elements, by rules
+	converter *conversion.Converter
 }
 
 // New returns an Explainer for compiled rules, and the policy from which they were compiled.
@@ -121,7 +123,7 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 		return nil, err
 	}
 	declarative := policy.Spec.Converter.Declarative
-	return &Explainer{result, rulesOf(declarative), exclusionsOf(declarative), converter}, nil
+	return &Explainer{result, rulesOf(declarative), keysOf(declarative), converter}, nil
 }
 
 // Versions returns the versions to which objects can be converted.

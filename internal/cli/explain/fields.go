@@ -5,7 +5,10 @@ package explain
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -90,7 +93,7 @@ func (s *step) explain(field Field, found fieldValue) Field {
 }
 
 // sourcesOf returns the fields from which a rule made a field. Below the field of a rule
-// that moves a subtree, fields have the same names.
+// that moves or pairs values, fields have the same names.
 func (s *step) sourcesOf(rule rule, found fieldValue) []Source {
 	others := rule.hub
 	if s.fromSpoke {
@@ -100,12 +103,66 @@ func (s *step) sourcesOf(rule rule, found fieldValue) []Source {
 	var sources []Source
 	for _, other := range others {
 		source := found.path.substitute(parse(string(other)), root)
-		if rule.kind == "move" && len(found.path) > len(root) {
+		if rule.pairsInside() && len(found.path) > len(root) {
 			source = append(source, found.path[len(root):]...)
 		}
-		sources = append(sources, s.source(source))
+		aligned, reshaped := s.aligned(source, found.path)
+		one := s.source(aligned)
+		one.Reshaped = reshaped
+		sources = append(sources, one)
 	}
 	return sources
+}
+
+// aligned returns the path of a source where a list of one version is a map or one value in the other: with the name of an
+// element instead of its index, or the reverse, which reshaped reports. own is the path in the converted object.
+func (s *step) aligned(source, own path) (aligned path, reshaped bool) {
+	aligned = path{}
+	for _, segment := range source {
+		held, _ := preserved.Find(s.before, aligned)
+		_, isIndex := indexOf(segment)
+		switch held := held.(type) {
+		case []any:
+			if !isIndex && segment != conversion.Each {
+				index := slices.IndexFunc(held, func(element any) bool { return slices.Contains(s.namesOf(element), segment) })
+				aligned = append(aligned, fmt.Sprintf("[%d]", max(index, 0)))
+				if index < 0 {
+					break // it is a field of the first element
+				}
+				reshaped = true
+				continue
+			}
+		case map[string]any:
+			if at := slices.Index(own, segment); isIndex && at >= 0 {
+				element, _ := preserved.Find(s.after, own[:at+1])
+				if i := slices.IndexFunc(s.namesOf(element), func(name string) bool { return held[name] != nil }); i >= 0 {
+					segment, reshaped = s.namesOf(element)[i], true
+				} else if held[segment] == nil {
+					continue // it is one value
+				}
+			}
+		}
+		aligned = append(aligned, segment)
+	}
+	return aligned, reshaped
+}
+
+// namesOf returns the values of the fields of an element that may be its name in a map.
+func (s *step) namesOf(element any) (names []string) {
+	members, _ := element.(map[string]any)
+	for _, key := range s.keys {
+		if value := members[key]; value != nil {
+			names = append(names, fmt.Sprint(value))
+		}
+	}
+	return names
+}
+
+// indexOf returns the index of an element that a segment names.
+func indexOf(segment string) (index int, is bool) {
+	digits, isOpen := strings.CutPrefix(segment, "[")
+	index, err := strconv.Atoi(strings.TrimSuffix(digits, "]"))
+	return index, isOpen && err == nil
 }
 
 func (s *step) source(p path) Source {

@@ -21,6 +21,21 @@ type rule struct {
 	whyPreserved string
 }
 
+// pairsInside reports whether the rule is for a value of which fields correspond without rules of their own.
+func (r rule) pairsInside() bool { return r.kind == "move" || r.kind == "each" }
+
+// keysOf returns the fields by which rules identify elements of lists.
+func keysOf(converter *v1alpha1.DeclarativeConverter) (keys []string) {
+	for i := range converter.Spokes {
+		for _, rule := range compile.Rules(converter, i) {
+			if rule.Each != nil && rule.Each.Key != "" {
+				keys = append(keys, rule.Each.Key)
+			}
+		}
+	}
+	return keys
+}
+
 // rulesOf returns the rules of a policy by their positions, those of groups for each of their uses.
 func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 	rules := map[string]rule{}
@@ -30,27 +45,6 @@ func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
 		}
 	}
 	return rules
-}
-
-// exclusion is what identifies a rule that excludes elements.
-type exclusion struct {
-	spoke    string
-	ofHub    bool
-	elements v1alpha1.Path
-}
-
-// exclusionsOf returns the positions of the rules that exclude elements.
-func exclusionsOf(converter *v1alpha1.DeclarativeConverter) map[exclusion]string {
-	exclusions := map[exclusion]string{}
-	for i, spoke := range converter.Spokes {
-		for _, rule := range compile.Rules(converter, i) {
-			if rule.Exclude != nil {
-				ofHub := rule.Exclude.From == ""
-				exclusions[exclusion{string(spoke.Version), ofHub, rule.Exclude.From + rule.Exclude.To}] = rule.At
-			}
-		}
-	}
-	return exclusions
 }
 
 func ruleOf(r *v1alpha1.Rule) rule {
@@ -63,11 +57,8 @@ func ruleOf(r *v1alpha1.Rule) rule {
 			"it differs from what " + quote(r.Format.Template) + " prints"}
 	case r.Values != nil:
 		return rule{"values", "", spoke, hub, "by the table, it would come back as another value"}
-	case r.Wrap != nil && r.Wrap.Field != "":
-		return rule{"wrap", "in " + r.Wrap.Field, spoke, hub,
-			"the objects have other fields, or lack " + r.Wrap.Field}
-	case r.Wrap != nil:
-		return rule{"wrap", "", spoke, hub, "the list does not have exactly one element"}
+	case r.Each != nil:
+		return rule{"each", detailOf(r.Each), spoke, hub, "the other version cannot have it in its list, map or value"}
 	case r.Cast != nil:
 		as := string(r.Cast.As)
 		switch {
@@ -81,14 +72,6 @@ func ruleOf(r *v1alpha1.Rule) rule {
 			why += ", or has no value that fits the other version"
 		}
 		return rule{"cast", "as " + as, spoke, hub, why}
-	case r.Index != nil && r.Index.Value != "":
-		return rule{"index", "by " + r.Index.Key + ", value " + r.Index.Value, spoke, hub,
-			"the list is not in the order of " + r.Index.Key + ", has a duplicate or missing key, or its objects have other fields"}
-	case r.Index != nil:
-		return rule{"index", "by " + r.Index.Key, spoke, hub,
-			"the list is not in the order of " + r.Index.Key + ", or has a duplicate or missing key"}
-	case r.Exclude != nil:
-		return rule{"exclude", "without " + string(r.Exclude.Without), spoke, hub, ""}
 	case r.CEL != nil:
 		detail := ""
 		if r.CEL.Derives() {
@@ -108,6 +91,17 @@ func ruleOf(r *v1alpha1.Rule) rule {
 		return rule{"drop", "", spoke, hub, ""}
 	}
 	return rule{} // a rule that this version does not know; it does not compile
+}
+
+func detailOf(each *v1alpha1.EachRule) string {
+	detail := ""
+	if each.Key != "" {
+		detail = "by " + each.Key
+	}
+	for _, where := range each.Where {
+		detail += " where " + string(where.From+where.To)
+	}
+	return strings.TrimSpace(detail)
 }
 
 func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.detail) }

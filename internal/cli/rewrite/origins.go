@@ -68,6 +68,9 @@ func newOrigins(object *explain.Object, before any) *origins {
 		if _, exists := preserved.Find(before, source); !exists {
 			continue
 		}
+		if field.reshaped {
+			after, source = collections(after, source)
+		}
 		for len(after) > 0 && len(source) > 0 {
 			key := after.key() + "\x01" + source.key()
 			if pairs[key] == nil {
@@ -83,6 +86,23 @@ func newOrigins(object *explain.Object, before any) *origins {
 		}
 	}
 	return found
+}
+
+// collections returns the paths of the list and of the map that two fields are in.
+func collections(after, source path) (_, _ path) {
+	isElement := func(p path) bool { return len(p) > 0 && strings.HasPrefix(p[len(p)-1], "[") }
+	if !isElement(after) && isElement(after.parent()) && !isElement(source) && !isElement(source.parent()) {
+		after = after.parent() // a field of an element is a value of the map
+	} else if !isElement(source) && isElement(source.parent()) && !isElement(after) && !isElement(after.parent()) {
+		source = source.parent()
+	}
+	for len(after) > 0 && len(source) > 0 {
+		found := isElement(after) != isElement(source)
+		if after, source = after.parent(), source.parent(); found {
+			break
+		}
+	}
+	return after, source
 }
 
 func (o *origins) add(after, before path) {
@@ -112,6 +132,8 @@ func bestFirst(pairs map[string]*pair) []*pair {
 type movedField struct {
 	after, before []string
 	several       bool
+	// reshaped is explain.Source.Reshaped.
+	reshaped bool
 	// plain fields are copied or moved, whatever their value is.
 	plain bool
 }
@@ -129,6 +151,7 @@ func fieldsOf(object *explain.Object) []movedField {
 				var first movedField
 				first, known = earlier[path(moved.before).key()]
 				moved.before, moved.several, moved.plain = first.before, moved.several || first.several, moved.plain && first.plain
+				moved.reshaped = moved.reshaped || first.reshaped
 			}
 			if known {
 				next[path(moved.after).key()] = moved
@@ -144,8 +167,8 @@ func fieldsOf(object *explain.Object) []movedField {
 func sourceOf(field *explain.Field) (moved movedField, known bool) {
 	for _, source := range field.Sources {
 		if source.Value != nil {
-			plain := field.How == explain.Copied || field.How == explain.Computed && field.RuleText == "move"
-			return movedField{explain.Split(field.Path), explain.Split(source.Path), len(field.Sources) > 1, plain}, true
+			plain := field.How == explain.Copied || field.How == explain.Computed && (field.RuleText == "move" || strings.HasPrefix(field.RuleText, "each"))
+			return movedField{explain.Split(field.Path), explain.Split(source.Path), len(field.Sources) > 1, source.Reshaped, plain}, true
 		}
 	}
 	return movedField{}, false

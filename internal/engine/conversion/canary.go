@@ -181,12 +181,6 @@ func (f *filler) spokeValues(x *exchange) []*tree.Node {
 		}
 		f.count += len(holes)
 		value = f.filled(e.Format, holes)
-	case e.Wrap != nil && e.Wrap.Field != "":
-		if value = f.NewList([]*tree.Node{value}); !e.Wrap.Hub {
-			value = f.wrapped(e.Wrap, value, true)
-		}
-	case e.Wrap != nil && !e.Wrap.Hub:
-		value = f.NewList([]*tree.Node{value})
 	case e.Cast != nil:
 		if value = f.castValue(e.Cast, value); !e.Cast.Hub {
 			value = f.castText(x, value)
@@ -197,8 +191,6 @@ func (f *filler) spokeValues(x *exchange) []*tree.Node {
 		value = f.NewText(e.Table[0][0])
 	case e.Literals != nil:
 		value = f.read([]byte(e.Literals[0][0]))
-	case e.Index != nil:
-		value = f.singleObject(e.Index)
 	}
 	return []*tree.Node{value}
 }
@@ -228,34 +220,39 @@ func (f *filler) castValue(c *Cast, text *tree.Node) *tree.Node {
 	return f.NewScalar([]byte("80"))
 }
 
-// singleObject returns a list or map of one object.
-func (f *filler) singleObject(x *Index) *tree.Node {
-	element := f.NewObject()
-	if x.Value != "" {
-		element = f.next()
-	}
-	held := f.With(f.NewObject(), "1", element)
-	if x.Hub {
-		return held
-	}
-	return f.listOf(x, held)
-}
-
-// fillCollection fills a list or map with one element, or an object with a place.
+// fillCollection fills a list or map with one element, or a value in another place.
 func (f *filler) fillCollection(c *each, n *tree.Node, schema *shape.Schema) *tree.Node {
 	at := c.At(f.hub)
-	if c.Object {
-		return f.WithAt(n, at, f.fillScope(&c.Scope, c.inner, f.NewObject(), shapeAt(schema, at)))
+	form := c.Form(f.hub)
+	if form == FormOne {
+		return f.WithAt(n, at, f.fillElement(c, f.NewObject(), shapeAt(schema, at)))
 	}
 	element := f.NewObject()
-	for _, key := range keysOf(shapeAt(schema, at)) {
-		element = f.With(element, key, f.next())
+	keys := keysOf(shapeAt(schema, at))
+	if c.Key != "" && form == FormList {
+		keys = []string{c.Key}
 	}
-	element = f.fillScope(&c.Scope, c.inner, element, elementShape(schema, at))
-	if c.Map {
-		return f.WithAt(n, at, f.With(f.NewObject(), "canary", element))
+	of := elementShape(schema, at)
+	for _, key := range keys {
+		element = f.With(element, key, cmp.Or(f.valueFor(shapeAt(of, Path{key})), f.next()))
+	}
+	element = f.fillElement(c, element, of)
+	if form == FormMap {
+		name := "canary"
+		if c.IntegerKey {
+			name = "80"
+		}
+		return f.WithAt(n, at, f.With(f.NewObject(), name, element))
 	}
 	return f.WithAt(n, at, f.NewList([]*tree.Node{element}))
+}
+
+// fillElement fills an element of any type.
+func (f *filler) fillElement(c *each, element *tree.Node, of *shape.Schema) *tree.Node {
+	if of != nil && !of.IsObject() && !c.inner.ofElements {
+		return cmp.Or(f.valueFor(of), f.next())
+	}
+	return f.fillScope(&c.Scope, c.inner, element, of)
 }
 
 // keysOf returns the keys of a list by its schema.

@@ -157,7 +157,7 @@ func TestRolledBack(t *testing.T) {
 		from, object  string
 	}{
 		"a value and what a rule computes of it have no place": {
-			before: [3]string{"c: {type: array, items: {type: string}}", "o: {type: object, properties: {f: {type: string}}}", "{wrap: {from: .c, to: .o.f}}"},
+			before: [3]string{"c: {type: array, items: {type: string}}", "o: {type: object, properties: {f: {type: string}}}", "{each: {from: .c, to: .o.f}}"},
 			after:  [3]string{"c: {type: integer}", "o: {type: object, properties: {f: {type: integer}}}", ""},
 			from:   "v1", object: `"c":["1","2"]`,
 		},
@@ -172,7 +172,7 @@ func TestRolledBack(t *testing.T) {
 			from:   "v2", object: `"o":{"a":1,"x":"y"}`,
 		},
 		"lists in a list": {
-			before: [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", `{wrap: {from: ".l[*][*].a", to: ".l[*][*].a"}}`},
+			before: [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", `{each: {from: ".l[*][*].a", to: ".l[*][*].a"}}`},
 			after:  [3]string{"l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: array, items: {type: string}}, c: {type: string}}}}}", "l: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}}", ""},
 			from:   "v2", object: `"l":[[{"a":"1","b":"2","c":"3"},{"c":"4"}]]`,
 		},

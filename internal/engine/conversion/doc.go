@@ -11,11 +11,12 @@
 // compiler, so this package imports no schema library.
 //
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two functions (function.go), to the
-// hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go).
+// hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go; reads.go
+// says what they read).
 // Objects are immutable trees (package tree), of which only the parts are read that rules look into (hint.go).
 //
 // Values that rules move while other rules are for fields in them are collections of a scope, too: what is in them is a scope
-// of its own. Elements that the other version cannot have are left out (exclude.go).
+// of its own (each.go), which may have another form in each version. Elements that the other version cannot have are left out.
 //
 // The functions know nothing of preserved data. What they lose is preserved in annotations (preserved.go), and restored when
 // the object comes back, by package preserve: that writes an entry for each difference between an object and what comes back

@@ -38,7 +38,7 @@ func TestDraftsSayWhereTheyDiffer(t *testing.T) {
 		}
 	}
 	t.Logf("of %d drafts, with %d rules, %d differ nowhere, of which %d convert other objects in another way", worlds, rules, exact, others)
-	if exact < worlds*2/5 || rules < worlds/3 || others > exact/10 {
+	if exact < worlds/3 || rules < worlds/3 || others > exact/10 {
 		t.Errorf("of %d drafts, with %d rules, %d differ nowhere, of which %d convert other objects in another way", worlds, rules, exact, others)
 	}
 }

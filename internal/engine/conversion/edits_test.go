@@ -53,7 +53,7 @@ var edits = map[string]struct {
 	},
 	"an element that a rule excludes": {
 		v1: "l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", v2: "l: {type: array, items: {type: object, properties: {a: {type: string}}}}",
-		rules:  "{exclude: {from: '.l[*]', without: .a}}",
+		rules:  "{each: {from: .l, to: .l, where: [{from: .a}]}}",
 		object: `"l":[{"a":"1"},{"b":"x"}]`, edit: `{"a":"1"}`, with: `{"a":"2"}`,
 		want: `"l":[{"a":"2"},{"b":"x"}]`,
 	},

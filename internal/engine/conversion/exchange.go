@@ -5,7 +5,6 @@ package conversion
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strings"
 
@@ -109,16 +108,10 @@ func (r *conversionRun) images(x *exchange, values []*tree.Node) []*tree.Node {
 // image computes a single value, nil if the target version has none.
 func (r *conversionRun) image(x *exchange, value *tree.Node) *tree.Node {
 	switch {
-	case x.Wrap != nil:
-		return r.wrapped(x.Wrap, value, x.toHub == x.Wrap.Hub)
 	case x.Cast != nil && x.Cast.Document != "":
 		return r.document(x, value)
 	case x.Cast != nil:
 		return r.cast(x.Cast, value, x.toHub == x.Cast.Hub)
-	case x.Index != nil && x.toHub == x.Index.Hub:
-		return r.listOf(x.Index, value)
-	case x.Index != nil:
-		return r.mapOf(x.Index, value)
 	case x.Common != nil && !x.Common.allows(value):
 		return nil
 	}
@@ -257,110 +250,6 @@ func (r *conversionRun) parts(c *Cast, text string) *tree.Node {
 	elements := r.Room(len(texts))
 	for _, text := range texts {
 		elements = append(elements, r.NewText(text))
-	}
-	return r.NewList(elements)
-}
-
-// wrapped puts a value into a list, or the values of a list or map into objects; and the reverse.
-func (r *conversionRun) wrapped(w *Wrap, value *tree.Node, wraps bool) *tree.Node {
-	switch {
-	case w.Field == "" && wraps:
-		return r.NewList(append(r.Room(1), value))
-	case w.Field == "":
-		if value.Is(tree.List) && value.Len() > 0 {
-			return value.Elems()[0]
-		}
-		return nil
-	case value.Kind() != tree.List && value.Kind() != tree.Object:
-		return nil
-	}
-	all := true
-	converted := r.Filter(value, func(_ string, element *tree.Node) *tree.Node {
-		var result *tree.Node
-		if wraps {
-			result = r.With(r.NewObject(), w.Field, element)
-		} else {
-			result = element.Get(w.Field)
-		}
-		if wraps && element.Is(tree.Null) || result == nil || result.Is(tree.Null) {
-			all = false
-		}
-		return r.From(result, element)
-	})
-	if !all {
-		return nil
-	}
-	return converted
-}
-
-// mapOf turns a list of objects into a map: their keys become the names of its members.
-func (r *conversionRun) mapOf(x *Index, list *tree.Node) *tree.Node {
-	if !list.Is(tree.List) {
-		return nil
-	}
-	made := r.NewObject()
-	for _, element := range list.Elems() {
-		key := element.Get(x.Key)
-		name := key.Text()
-		switch {
-		case x.Integer && key.Is(tree.Number) && isInteger(key.JSON()):
-			name = string(key.JSON())
-		case x.Integer || !key.Is(tree.String):
-			return nil
-		}
-		member := element.Get(x.Value)
-		if x.Value == "" {
-			member = r.With(element, x.Key, nil)
-		} else if member == nil || member.Is(tree.Null) {
-			return nil
-		}
-		if made.Get(name) != nil {
-			return nil // two elements have the same key
-		}
-		made = r.With(made, name, member)
-	}
-	return made
-}
-
-// listOf turns a map into a list sorted by key: integers by size, texts by bytes.
-func (r *conversionRun) listOf(x *Index, held *tree.Node) *tree.Node {
-	if !held.Is(tree.Object) {
-		return nil
-	}
-	type keyedElement struct {
-		element *tree.Node
-		number  int64
-		text    string
-	}
-	var all []keyedElement
-	for _, m := range held.Members() {
-		k := keyedElement{element: m.Value, text: m.Name}
-		var key *tree.Node
-		if x.Integer {
-			number, is := readInteger([]byte(m.Name))
-			if !is {
-				return nil
-			}
-			k.number, k.text = number, ""
-			key = r.NewScalar([]byte(m.Name))
-		} else {
-			key = r.NewText(m.Name)
-		}
-		if x.Value != "" && !m.Value.Is(tree.Null) {
-			k.element = r.With(r.NewObject(), x.Value, m.Value)
-		}
-		if !k.element.Is(tree.Object) || k.element.Get(x.Key) != nil {
-			return nil
-		}
-		k.element = r.Insert(k.element, x.Key, key)
-		all = append(all, k)
-	}
-	slices.SortStableFunc(all, func(a, b keyedElement) int {
-		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.text, b.text))
-	})
-	elements := r.Room(len(all))
-	for _, k := range all {
-		elements = append(elements, k.element)
 	}
 	return r.NewList(elements)
 }

@@ -59,14 +59,14 @@ func TestFound(t *testing.T) {
 		"a null for a list that had an order": {
 			v1:    "b: {type: object, nullable: true, additionalProperties: {type: object, properties: {g: {type: string}}}}",
 			v2:    "b: {type: array, nullable: true, items: {type: object, properties: {a: {type: integer}, g: {type: string}}}}",
-			rules: `{index: {from: .b, to: .b, key: a}}`,
+			rules: `{each: {from: .b, to: .b, key: a}}`,
 			from:  "v1", to: "v2", preserved: `v2 {"#/b":[2,1]}`, object: `"b":null`,
 		},
 		"a null for a list whose element has something preserved for another version": {
 			v1:     "s: {type: object, properties: {e: {type: string}}}",
 			v2:     "s: {type: object, properties: {f: {type: string}}}",
 			v3:     "s: {type: array, items: {type: object, properties: {f: {type: string}}}}",
-			rules3: `{wrap: {from: .s, to: .s}}`,
+			rules3: `{each: {from: .s, to: .s}}`,
 			from:   "v3", to: "v1", preserved: `v1 {"/s/e":"x"}`, object: `"s":null`,
 		},
 		"a null for an object with other fields, which something is preserved in": {
@@ -107,7 +107,7 @@ func TestFound(t *testing.T) {
 		"an element of a fragment, which lacks a default": {
 			v1:    "l: {type: array, items: {type: object, properties: {x: {type: string}, w: {type: integer}, d: {type: string}}}}",
 			v2:    "l: {type: array, items: {type: object, properties: {x: {type: string}, w: {type: array, items: {type: integer}}, own: {type: integer}}}}",
-			rules: `{wrap: {from: ".l[*].w", to: ".l[*].w"}}, {default: {from: ".l[*].d", value: a}}`,
+			rules: `{each: {from: ".l[*].w", to: ".l[*].w"}}, {default: {from: ".l[*].d", value: a}}`,
 			from:  "v1", to: "v2", preserved: `v2 {"/l/0":{"x":"1","w":[9,9],"own":1},"@/l/0":` + digest(`{"w":9,"x":"1"}`) + `}`, object: `"l":[{"x":"1","w":9}]`,
 		},
 		"a constant of a field whose counterpart is in an object that is preserved": {

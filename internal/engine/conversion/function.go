@@ -6,9 +6,7 @@ package conversion
 import (
 	"cmp"
 	"slices"
-	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
@@ -28,7 +26,9 @@ type function struct {
 	derived      []*exchange
 	derivedPaths [][]string
 	// fields is the number of the target fields of all of them.
-	fields      int
+	fields int
+	// ofElements is true if a rule is for an element as a whole, which may not be an object.
+	ofElements  bool
 	fills       []fill
 	drops       [][]string
 	holders     []*sidedObject
@@ -69,30 +69,10 @@ type shared struct {
 	outgoing []Path
 }
 
-// each is a Collection.
-type each struct {
-	*Collection
-	from, to []string
-	// notNull is true if the target version has no null there.
-	notNull bool
-	common  *Common
-	// exclusion selects elements that the target version cannot have, and targetExclusion the results that would not
-	// come back.
-	exclusion, targetExclusion *Exclusion
-	inner                      *function
-}
-
 // documentField is a field with a document. Each stands for any element or member.
 type documentField struct {
 	path Path
 	*exchange
-}
-
-// part is a list or map of which preserved data is judged element by element, in the paths of both versions.
-type part struct {
-	from, to       []string
-	isMap          bool
-	function, back *function
 }
 
 // side is a scope in a version.
@@ -103,13 +83,12 @@ type side struct {
 	shape *shape.Schema
 }
 
-// in returns the side of what is in a list, a map, or an object, which is at a path.
-func (s side) in(c *Collection, path Path) side {
-	inner := side{slices.Concat(s.at, c.Inside(path)), shapeAt(s.shape, path)}
-	if !c.Object {
-		inner.shape = elementShape(s.shape, path)
+// in returns the side of the elements of a collection.
+func (s side) in(c *Collection, ofHub bool) side {
+	if c.Form(ofHub) == FormOne {
+		return side{c.Inside(ofHub, s.at), shapeAt(s.shape, c.At(ofHub))}
 	}
-	return inner
+	return side{c.Inside(ofHub, s.at), elementShape(s.shape, c.At(ofHub))}
 }
 
 // shapeAt returns the schema of the field at path, nil if unknown.
@@ -182,18 +161,12 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		common := s.commonOf(c.Spoke)
-		to, from := &each{Collection: c, from: c.Spoke, to: c.Hub, notNull: c.NotNullHub, common: common}, &each{Collection: c, from: c.Hub, to: c.Spoke, notNull: c.NotNullSpoke, common: common}
-		to.exclusion, to.targetExclusion = c.ExcludeSpoke, c.ExcludeHub
-		from.exclusion, from.targetExclusion = to.targetExclusion, to.exclusion
-		if to.inner, from.inner, err = c.Scope.functions(spoke.in(c, c.Spoke), hub.in(c, c.Hub)); err != nil {
+		to, from := c.each(true, s.commonOf(c.Spoke)), c.each(false, s.commonOf(c.Spoke))
+		if to.inner, from.inner, err = c.Scope.functions(spoke.in(c, false), hub.in(c, true)); err != nil {
 			return nil, nil, err
 		}
-		toHub.collections, fromHub.collections = append(toHub.collections, to), append(fromHub.collections, from)
-		toHub.addParts(to, c.Spoke, c.Hub, from.inner)
-		fromHub.addParts(from, c.Hub, c.Spoke, to.inner)
-		toHub.addDocuments(c.Inside(c.Hub), to.inner.documents)
-		fromHub.addDocuments(c.Inside(c.Spoke), from.inner.documents)
+		toHub.addEach(to, from.inner)
+		fromHub.addEach(from, to.inner)
 	}
 	toHub.orderMoves()
 	fromHub.orderMoves()
@@ -217,15 +190,10 @@ func (f *function) orderMoves() {
 	slices.SortStableFunc(f.puts, func(i, j int) int { return cmp.Compare(len(f.moves[i].to), len(f.moves[j].to)) })
 }
 
-func (f *function) addDocuments(at Path, inside []documentField) {
-	for _, d := range inside {
-		f.documents = append(f.documents, documentField{slices.Concat(at, d.path), d.exchange})
-	}
-}
-
 func (f *function) addExchange(x *exchange) {
 	f.exchanges = append(f.exchanges, x)
 	f.fields += len(x.to)
+	f.ofElements = f.ofElements || len(x.from[0].Path) == 0 || len(x.to[0].Path) == 0
 }
 
 // addDerived adds an exchange that only this function has, and the other one has no use for.
@@ -237,25 +205,13 @@ func (f *function) addDerived(x *exchange, other *function) {
 	}
 }
 
-// addParts adds a collection, or those in an object.
-func (f *function) addParts(c *each, from, to []string, back *function) {
-	switch {
-	case c.Object:
-		for _, p := range c.inner.parts {
-			p.from, p.to = slices.Concat(from, p.from), slices.Concat(to, p.to)
-			f.parts = append(f.parts, p)
-		}
-	case c.common == nil && c.exclusion == nil && c.targetExclusion == nil:
-		f.parts = append(f.parts, part{from: from, to: to, isMap: c.Map, function: c.inner, back: back})
-	}
-}
-
 // function prepares one direction, without exchanges and collections.
 func (s *Scope) function(toHub bool) *function {
 	f := &function{toHub: toHub, unread: &preserve.Paths{}, dropped: &preserve.Paths{}, together: &preserve.Paths{}, known: &preserve.Paths{}}
 	for _, m := range s.Moves {
 		from, to := ends(toHub, m.Spoke, m.Hub)
 		f.moves = append(f.moves, move{from: from, to: to})
+		f.ofElements = f.ofElements || len(from) == 0 || len(to) == 0
 	}
 	for i := range s.Defaults {
 		f.fills = append(f.fills, fill{&s.Defaults[i], s.Defaults[i].Hub != toHub})
@@ -301,78 +257,6 @@ func (f *function) addOneSided(leaves []LeafField) {
 	slices.SortStableFunc(f.holders, func(a, b *sidedObject) int { return cmp.Compare(len(b.path), len(a.path)) })
 }
 
-// describe says what a function reads, in the paths of its source version.
-func (s *Scope) describe(f *function) {
-	ofSpoke := f.toHub
-	for _, path := range slices.Concat(f.drops, f.derivedPaths) {
-		f.dropped.Add(path, Each).Whole = true
-		f.unread.Add(path, Each).Whole = true
-	}
-	only, _ := ends(ofSpoke, s.OnlySpoke, s.OnlyHub)
-	for i := range only {
-		leaf := &only[i]
-		f.knowText(leaf.Path)
-		switch at := leaf.Path; {
-		case leaf.Known != nil:
-			holder := f.unread.Add(at, Each)
-			holder.Others = &preserve.Paths{Whole: true}
-			for _, name := range leaf.Known {
-				holder.Add([]string{name}, Each)
-			}
-		case leaf.Shell:
-			f.unread.Add(at, Each).Bare = true
-		case !leaf.Null && leaf.Common == nil:
-			f.unread.Add(at, Each).Whole = true
-		}
-	}
-	for _, d := range f.fills {
-		if d.atSource {
-			f.unread.Add(d.Path, Each).Whole = true
-		}
-	}
-	for _, m := range f.moves {
-		f.unread.Add(m.from, Each)
-		f.knowText(m.from)
-	}
-	for i, x := range f.exchanges {
-		if x.Index != nil && x.toHub != x.Index.Hub {
-			f.known.Add(x.from[0].Path, Each).Keys = []string{x.Index.Key}
-		}
-		for j := range x.from {
-			f.knowText(x.from[j].Path)
-			f.together.Add(x.from[j].Path, Each).Group = i + 1
-			f.unread.Add(x.from[j].Path, Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
-		}
-	}
-	for _, c := range f.collections {
-		at := c.Inside(c.from)
-		f.unread.Join(at, Each, c.inner.unread)
-		f.dropped.Join(at, Each, c.inner.dropped)
-		f.together.Join(at, Each, c.inner.together)
-		f.known.Join(at, Each, c.inner.known)
-	}
-}
-
-// knowText notes that a rule knows a label or an annotation.
-func (f *function) knowText(path Path) {
-	if len(path) > 0 && path[0] == "metadata" {
-		f.known.Add(path, Each).Text = true
-	}
-}
-
-// reads reports whether an expression may read a field of the spoke, or of the hub.
-func (c *CEL) reads(ofSpoke bool, field int) bool {
-	fields, expressions := ends(ofSpoke, c.Spoke, c.Hub)
-	return slices.ContainsFunc(expressions, func(e CELField) bool {
-		for i, after := range strings.Split(e.Expression, expression.Self) {
-			if i > 0 && !strings.HasPrefix(after, ".") {
-				return true // it reads all fields
-			}
-		}
-		return strings.Contains(e.Expression, fields[field].Name)
-	})
-}
-
 // bound is a function for the conversion of one object.
 type bound struct {
 	*function
@@ -402,7 +286,8 @@ func (b bound) Complete(at preserve.Address, made, preserved *tree.Node) *tree.N
 func (b bound) Parts() []preserve.Part {
 	parts := make([]preserve.Part, len(b.parts))
 	for i, p := range b.parts {
-		parts[i] = preserve.Part{Path: p.from, Other: p.to, Map: p.isMap, Function: bound{p.function, b.of}, Back: bound{p.back, b.of}}
+		parts[i] = p.Part
+		parts[i].Function, parts[i].Back = bound{p.function, b.of}, bound{p.back, b.of}
 	}
 	return parts
 }
@@ -424,7 +309,7 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 	for _, x := range f.derived {
 		images, _ = r.exchange(x, value, images)
 	}
-	if !value.Is(tree.Object) {
+	if !value.Is(tree.Object) && !f.ofElements {
 		for _, c := range f.collections {
 			value = c.apply(r, value)
 		}
@@ -598,42 +483,4 @@ func (h *sidedObject) remove(r *conversionRun, value *tree.Node) *tree.Node {
 		return value
 	}
 	return r.WithAt(value, h.path, rest)
-}
-
-// apply converts the elements of a list or map, or an object.
-func (c *each) apply(r *conversionRun, held *tree.Node) *tree.Node {
-	switch {
-	case c.common != nil && !c.common.allows(held):
-		return held
-	case c.Object && held.Is(tree.Object):
-		return c.inner.apply(r, held)
-	case c.Object, c.Map != held.Is(tree.Object), !c.Map && !held.Is(tree.List):
-		return held
-	}
-	converted := r.Filter(held, func(_ string, element *tree.Node) *tree.Node {
-		if c.exclusion.selects(element) {
-			return nil
-		}
-		result := c.inner.apply(r, element)
-		if c.targetExclusion.selects(result) {
-			return nil // it would not come back
-		}
-		return r.From(result, element)
-	})
-	if converted != held && converted.Len() == 0 && len(c.from) > 0 {
-		return nil // no element is for the other version, so no list is either
-	}
-	return converted
-}
-
-// selects reports whether an element has no value that the other version can have.
-func (x *Exclusion) selects(element *tree.Node) bool {
-	if x == nil {
-		return false
-	}
-	value := element.At(x.Without)
-	if value == nil || value.Is(tree.Null) {
-		return true
-	}
-	return len(x.Values) > 0 && (!value.Is(tree.String) || !slices.Contains(x.Values, value.Text()))
 }

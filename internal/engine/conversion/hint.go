@@ -73,7 +73,7 @@ func addScopeHint(h *tree.Hint, scope *Scope) {
 func addCollectionHint(h *tree.Hint, c *Collection) {
 	for _, ofHub := range []bool{false, true} {
 		opened := addHint(h, c.At(ofHub))
-		if c.Object {
+		if c.Form(ofHub) == FormOne {
 			addScopeHint(opened, &c.Scope)
 			continue
 		}

@@ -67,10 +67,10 @@ func TestDeep(t *testing.T) {
 		"moved":     {"a: " + open, "b: " + open, "{move: {from: .a, to: .b}}", `"a":DEEP`},
 		"preserved": {"a: " + open, "b: {type: string}", "", `"a":DEEP`},
 		"in a list": {"l: {type: array, items: " + item + "}", "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", "", `"l":[{"a":"1","x":DEEP},{"a":"1"}]`},
-		"compared":  {"w: " + open, "l: {type: array, items: " + open + "}", "{wrap: {from: .w, to: .l}}", `"w":DEEP`},
+		"compared":  {"w: " + open, "l: {type: array, items: " + open + "}", "{each: {from: .w, to: .l}}", `"w":DEEP`},
 		"a key": {
 			"l: {type: array, items: " + item + "}", "m: {type: object, additionalProperties: {type: object, properties: {x: " + open + "}}}",
-			"{index: {from: .l, to: .m, key: a}}", `"l":[{"a":"2","x":DEEP},{"a":"1"}]`,
+			"{each: {from: .l, to: .m, key: a}}", `"l":[{"a":"2","x":DEEP},{"a":"1"}]`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		o.addScope(&c.Scope, c.Inside(below(base, c.At(ofHub))), ofHub)
+		o.addScope(&c.Scope, c.Inside(ofHub, base), ofHub)
 	}
 }
 

@@ -155,7 +155,7 @@ func rulesTo(c *conversion.Converter, version, pointer string) (found []rule) {
 				continue
 			}
 			steps := len(place)
-			if !inner.Object {
+			if inner.Form(ofHub) != conversion.FormOne {
 				steps++
 			}
 			element := rest[len(place):steps]

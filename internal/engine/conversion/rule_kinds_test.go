@@ -31,11 +31,11 @@ const (
 	// kindsRules has a rule of each kind.
 	kindsRules = `{move: {from: .moved, to: .to}}, {format: {from: .joined, template: "{l}:{r}", to: {l: .left, r: .right}}},
 		{default: {to: .fresh, value: a}}, {values: {from: .word, to: .code, table: [{from: a, to: b}]}}, {drop: {from: .gone}},
-		{wrap: {from: .one, to: .many}}, {cast: {from: .text, to: .number, as: Integer}}, {index: {from: .list, to: .map, key: name}},
-		{wrap: {from: .refs, to: .names, field: name}}, {index: {from: .env, to: .vars, key: k, value: v}},
+		{each: {from: .one, to: .many}}, {cast: {from: .text, to: .number, as: Integer}}, {each: {from: .list, to: .map, key: name}},
+		{each: {from: .refs, to: .names}}, {move: {from: ".refs[*].name", to: ".names[*]"}}, {each: {from: .env, to: .vars, key: k}}, {move: {from: ".env[*].v", to: ".vars[*]"}},
 		{cast: {from: .csv, to: .parts, as: List, separator: ","}}, {cast: {from: .stamp, to: .moment, as: Timestamp}}, {cast: {from: .flag, to: .bool, as: Boolean}},
 		{cast: {from: .doc, to: .value, as: YAML}}, {cast: {from: .tree, to: .yaml, as: YAML}}, {cast: {from: .docs, to: .parsed, as: JSON}}, {cast: {from: .body, to: .anything, as: JSON}},
-		{exclude: {to: ".sources[*]", without: .a}},
+		{each: {from: .sources, to: .sources, where: [{to: .a}]}},
 		{cel: {from: {s: .shout}, to: {w: .whisper}, forward: {w: self.s.lowerAscii()}, backward: {s: self.w.upperAscii()}}},
 		{cel: {from: {s: .some}, to: {a: .always}, forward: {a: "self.?s.orValue('none')"}, backward: {s: self.a}, whenMissing: Evaluate}}`
 )

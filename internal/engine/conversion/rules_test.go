@@ -193,7 +193,7 @@ func TestWrap(t *testing.T) {
 	c := converterOf(t, between(t,
 		"node: {type: string}, o: "+object+", ips: {type: array, items: {type: string}}, l: {type: array, items: {type: object, properties: {p: {type: integer}}}}",
 		"nodes: {type: array, items: {type: string}}, o: {type: array, items: "+object+"}, ip: {type: string}, l: {type: array, items: {type: object, properties: {p: {type: array, items: {type: integer}}}}}",
-		`{wrap: {from: .node, to: .nodes}}, {wrap: {from: .o, to: .o}}, {wrap: {from: .ips, to: .ip}}, {wrap: {from: ".l[*].p", to: ".l[*].p"}}`))
+		`{each: {from: .node, to: .nodes}}, {each: {from: .o, to: .o}}, {each: {from: .ips, to: .ip}}, {each: {from: ".l[*].p", to: ".l[*].p"}}`))
 	roundTrips{
 		"a scalar":            {"v1", `"node":"a"`, named("v2", "", `"nodes":["a"]`)},
 		"an object":           {"v1", `"o":{ "a" : "1" }`, named("v2", "", `"o":[{ "a" : "1" }]`)},
@@ -369,7 +369,7 @@ func TestIndex(t *testing.T) {
 	c := converterOf(t, between(t,
 		"env: "+listOf(name+v)+", m: "+mapOf(v)+", num: "+listOf("name: {type: integer}, "+v)+", l: "+listOf("x: {type: string}, e: "+listOf(name+v)),
 		"env: "+mapOf(v)+", m: "+listOf(name+v)+", num: "+mapOf(v)+", l: "+listOf("x: {type: string}, e: "+mapOf(v)),
-		`{index: {from: .env, to: .env, key: name}}, {index: {from: .m, to: .m, key: name}}, {index: {from: .num, to: .num, key: name}}, {index: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
+		`{each: {from: .env, to: .env, key: name}}, {each: {from: .m, to: .m, key: name}}, {each: {from: .num, to: .num, key: name}}, {each: {from: ".l[*].e", to: ".l[*].e", key: name}}`))
 	roundTrips{
 		"sorted":                    {"v1", `"env":[{"name":"a","v":1},{"name":"b"}]`, named("v2", "", `"env":{"a":{"v":1},"b":{}}`)},
 		"bytes stay":                {"v1", `"env":[{"name":"a","v":1e400, "w" : [ ]}]`, named("v2", "", `"env":{"a":{"v":1e400,"w":[ ]}}`)},
@@ -410,7 +410,7 @@ func TestValuesInObjects(t *testing.T) {
 	held := func(of string) string { return "{type: object, additionalProperties: " + of + "}" }
 	c := converterOf(t, between(t, "l: "+list(object)+", m: "+held(object)+", i: "+list(object)+", p: "+list(values),
 		"l: "+list(values)+", m: "+held(values)+", i: "+held(values)+", p: "+list(object),
-		`{wrap: {from: .l, to: .l, field: v}}, {wrap: {from: .m, to: .m, field: v}}, {index: {from: .i, to: .i, key: k, value: v}}, {wrap: {from: .p, to: .p, field: v}}`))
+		`{each: {from: .l, to: .l}}, {move: {from: ".l[*].v", to: ".l[*]"}}, {each: {from: .m, to: .m}}, {move: {from: ".m[*].v", to: ".m[*]"}}, {each: {from: .i, to: .i, key: k}}, {move: {from: ".i[*].v", to: ".i[*]"}}, {each: {from: .p, to: .p}}, {move: {from: ".p[*]", to: ".p[*].v"}}`))
 	roundTrips{
 		"nothing else":              {"v1", `"l":[{"v":2},{"v":1}],"m":{"b":{"v":2},"a":{"v":1}},"i":[{"k":"a","v":1},{"k":"b","v":2}]`, named("v2", "", `"l":[2,1],"m":{"b":2,"a":1},"i":{"a":1,"b":2}`)},
 		"to objects":                {"v1", `"p":[2,1,2]`, named("v2", "", `"p":[{"v":2},{"v":1},{"v":2}]`)},
@@ -420,11 +420,11 @@ func TestValuesInObjects(t *testing.T) {
 		"other fields":              {"v1", `"l":[{"v":2,"w":"x"}]`, named("v2", `v1 {"/l":[{"v":2,"w":"x"}],"@/l":["/l"]}`, `"l":[2]`)},
 		"other fields in a map":     {"v1", `"m":{"a":{"w":"x","v":2}}`, named("v2", `v1 {"/m":{"a":{"w":"x","v":2}},"@/m":["/m"]}`, `"m":{"a":2}`)},
 		"other fields by a key":     {"v1", `"i":[{"k":"a","v":2,"w":"x"}]`, named("v2", `v1 {"/i":[{"k":"a","v":2,"w":"x"}],"@/i":["/i"]}`, `"i":{"a":2}`)},
-		"no value":                  {"v1", `"l":[{"v":2},{"w":"x"}],"m":{"a":{}},"i":[{"k":"a"}]`, named("v2", `v1 {"/i":[{"k":"a"}],"/l":[{"v":2},{"w":"x"}],"/m":{"a":{}}}`, ``)},
+		"no value":                  {"v1", `"l":[{"v":2},{"w":"x"}],"m":{"a":{}},"i":[{"k":"a"}]`, named("v2", `v1 {"/i":[{"k":"a"}],"~/l/1":{"w":"x"},"/m":{"a":{}}}`, `"l":[2]`)},
 		"a key that is there twice": {"v1", `"i":[{"k":"a","v":1},{"k":"\u0061","v":2}]`, named("v2", `v1 {"/i":[{"k":"a","v":1},{"k":"\u0061","v":2}]}`, ``)},
 	}.check(t, c)
 	misfits{
-		"a null":     {roundTripTest{"v1", `"p":[1,null]`, named("v2", `v1 {"/p":[1,null]}`, ``)}, named("v1", `v1 {"/p":[1,null]}`, ``)},
+		"a null":     {roundTripTest{"v1", `"p":[1,null]`, named("v2", `v1 {"~/p/1":null}`, `"p":[{"v":1}]`)}, named("v1", `v1 {"~/p/1":null}`, `"p":[1]`)},
 		"no objects": {roundTripTest{"v1", `"l":[1],"m":{"a":1},"i":[1]`, named("v2", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)}, named("v1", `v1 {"/i":[1],"/l":[1],"/m":{"a":1}}`, ``)},
 		"no list":    {roundTripTest{"v1", `"l":7`, named("v2", `v1 {"/l":7}`, ``)}, named("v1", `v1 {"/l":7}`, ``)},
 	}.check(t, c)

@@ -109,26 +109,40 @@ type Shared struct {
 	OfHub   []Path `json:"ofHub,omitempty"`
 }
 
-// Collection is a list or map, or an object that a rule moves, and whose inside is converted by itself.
+// Collection is a list, a map, or a value in another place, whose elements are converted by themselves.
 type Collection struct {
 	Spoke Path `json:"spoke"`
 	Hub   Path `json:"hub"`
-	// Map is true for a map, whose elements are identified by their keys.
-	Map bool `json:"map,omitempty"`
-	// Object is true for an object: it is itself the only element.
-	Object bool `json:"object,omitempty"`
-	// Keys are the fields that identify the elements of a list. The elements of a list without
+	// SpokeForm and HubForm say what has the elements there.
+	SpokeForm Form `json:"spokeForm,omitempty"`
+	HubForm   Form `json:"hubForm,omitempty"`
+	// Key is the field of a list's elements that is their name in the map on the other side, or that identifies them in both
+	// lists although no schema says so. IntegerKey is true for a field of type integer, and false for type string.
+	Key        string `json:"key,omitempty"`
+	IntegerKey bool   `json:"integerKey,omitempty"`
+	// Keys are the fields that identify the elements of a list in the hub. The elements of a list without
 	// keys are identified by their content.
 	Keys []string `json:"keys,omitempty"`
 	// NotNullSpoke and NotNullHub are true if only the other side may have null in its place.
 	NotNullSpoke bool `json:"notNullSpoke,omitempty"`
 	NotNullHub   bool `json:"notNullHub,omitempty"`
-	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone. Lists with keys
-	// have none.
+	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone.
 	ExcludeSpoke *Exclusion `json:"excludeSpoke,omitempty"`
 	ExcludeHub   *Exclusion `json:"excludeHub,omitempty"`
 	Scope        Scope      `json:"scope"`
 }
+
+// Form is what has the elements of a collection.
+type Form string
+
+const (
+	// FormList is a list.
+	FormList Form = ""
+	// FormMap is a map, whose elements are identified by their names.
+	FormMap Form = "map"
+	// FormOne is a value that is itself the only element. The other side has a value, too, or the first element of a list.
+	FormOne Form = "one"
+)
 
 // At returns the path in the hub, or in the spoke.
 func (c *Collection) At(hub bool) Path {
@@ -138,13 +152,25 @@ func (c *Collection) At(hub bool) Path {
 	return c.Spoke
 }
 
-// Inside returns the path of the elements by that of the list or map, or of the object itself.
-func (c *Collection) Inside(path Path) Path {
-	if c.Object {
-		return path
+// Form returns the form in the hub, or in the spoke.
+func (c *Collection) Form(hub bool) Form {
+	if hub {
+		return c.HubForm
 	}
-	return append(slices.Clip(path), Each)
+	return c.SpokeForm
 }
+
+// Inside returns the path of the elements in the hub, or in the spoke, below another path.
+func (c *Collection) Inside(hub bool, above Path) Path {
+	if at := slices.Concat(above, c.At(hub)); c.Form(hub) == FormOne {
+		return at
+	} else {
+		return append(at, Each)
+	}
+}
+
+// IsOne reports whether both sides have one value, such as an object that moves.
+func (c *Collection) IsOne() bool { return c.SpokeForm == FormOne && c.HubForm == FormOne }
 
 // Move copies a value between two paths.
 type Move struct {
@@ -153,7 +179,7 @@ type Move struct {
 }
 
 // Exchange is a group of fields that are computed from each other, by one of Format, Table,
-// Literals, Wrap, Cast, Index and CEL. Without any of them, both sides have the same value, if both allow it and
+// Literals, Cast and CEL. Without any of them, both sides have the same value, if both allow it and
 // it has the shape Common.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
@@ -165,11 +191,9 @@ type Exchange struct {
 	// Literals pairs JSON values of the spoke with those of the hub, if they are not all strings.
 	Literals [][2]string `json:"literals,omitempty"`
 	// Closed is true if only the values in Literals have an image: both sides have other types.
-	Closed bool   `json:"closed,omitempty"`
-	Wrap   *Wrap  `json:"wrap,omitempty"`
-	Cast   *Cast  `json:"cast,omitempty"`
-	Index  *Index `json:"index,omitempty"`
-	CEL    *CEL   `json:"cel,omitempty"`
+	Closed bool  `json:"closed,omitempty"`
+	Cast   *Cast `json:"cast,omitempty"`
+	CEL    *CEL  `json:"cel,omitempty"`
 	// Common is the shape of the values that both sides allow, if one side allows more.
 	Common *Common `json:"common,omitempty"`
 }
@@ -194,14 +218,6 @@ type Format struct {
 	Integer []bool `json:"integer"`
 }
 
-// Wrap is a single value on one side, and a list on the other. With Field, it is a list or map of
-// values on one side, and of objects with the value in this field on the other.
-type Wrap struct {
-	// Hub is true if the hub has the list, or the objects.
-	Hub   bool   `json:"hub,omitempty"`
-	Field string `json:"field,omitempty"`
-}
-
 // Cast is a number, boolean, list or object on one side, and a string on the other: a decimal integer,
 // if no other form is set.
 type Cast struct {
@@ -223,19 +239,6 @@ type Cast struct {
 	// if the schema allows only lists.
 	Document string `json:"document,omitempty"`
 	List     bool   `json:"list,omitempty"`
-}
-
-// Index is a list of objects on one side, and a map on the other.
-type Index struct {
-	// Hub is true if the hub has the list.
-	Hub bool `json:"hub,omitempty"`
-	// Key is the field of the list's objects that is the key of the map.
-	Key string `json:"key"`
-	// Integer is true if the key is of type integer, and false for type string.
-	Integer bool `json:"integer,omitempty"`
-	// Value is the field of the list's objects that is the value in the map. Without it, the value
-	// is the object without its key.
-	Value string `json:"value,omitempty"`
 }
 
 // CEL has an expression for each field.
@@ -327,7 +330,7 @@ func Load(data []byte) (*Ruleset, error) {
 		return nil, errors.New("the ruleset is not readable: there is something behind it")
 	}
 	for i := range ruleset.Spokes {
-		if !ruleset.Spokes[i].Root.sound() {
+		if !ruleset.Spokes[i].Root.sound(false) {
 			return nil, fmt.Errorf("the ruleset is not readable: its rules for version %s are damaged", ruleset.Spokes[i].Version)
 		}
 	}
@@ -335,10 +338,16 @@ func Load(data []byte) (*Ruleset, error) {
 }
 
 // sound reports whether a converter can follow the rules: a ruleset is a file, which may be
-// truncated or edited.
-func (s *Scope) sound() bool {
+// truncated or edited. ofElements is true for the scope of elements, which rules may name as a whole.
+func (s *Scope) sound(ofElements bool) bool {
+	isDamaged := func(path Path) bool { return len(path) == 0 && !ofElements }
 	for _, move := range s.Moves {
-		if len(move.Spoke) == 0 || len(move.Hub) == 0 {
+		if isDamaged(move.Spoke) || isDamaged(move.Hub) || len(move.Spoke)+len(move.Hub) == 0 {
+			return false
+		}
+	}
+	for _, x := range slices.Concat(s.Exchanges, s.Derived) {
+		if slices.ContainsFunc(slices.Concat(x.Spoke, x.Hub), func(field Field) bool { return isDamaged(field.Path) }) {
 			return false
 		}
 	}
@@ -377,18 +386,25 @@ func (s *Scope) sound() bool {
 
 func (c *Collection) sound() bool {
 	for _, x := range []*Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
-		if x != nil && (len(x.Without) == 0 || c.Map || c.Object || len(c.Keys) > 0) {
+		if x != nil && len(x.Without) == 0 {
 			return false
 		}
 	}
-	return !(c.Object && (c.Map || len(c.Keys) > 0)) && !slices.Contains(c.Spoke, Each) && !slices.Contains(c.Hub, Each) && c.Scope.sound()
+	forms := []Form{FormList, FormMap, FormOne}
+	spoke, hub := slices.Index(forms, c.SpokeForm), slices.Index(forms, c.HubForm)
+	switch {
+	case spoke < 0, hub < 0, slices.Contains(c.Spoke, Each), slices.Contains(c.Hub, Each):
+		return false
+	case spoke+hub == 1 && c.Key == "", spoke+hub == 3: // a list and a map without a key, or a map and one value
+		return false
+	}
+	return c.Scope.sound(!c.IsOne())
 }
 
 func (e *Exchange) sound() bool {
-	for _, field := range slices.Concat(e.Spoke, e.Hub) {
-		if len(field.Path) == 0 {
-			return false
-		}
+	isElement := func(field Field) bool { return len(field.Path) == 0 }
+	if len(e.Spoke) > 1 && slices.ContainsFunc(e.Spoke, isElement) || len(e.Hub) > 1 && slices.ContainsFunc(e.Hub, isElement) {
+		return false
 	}
 	spoke, hub := len(e.Spoke), len(e.Hub)
 	switch {
@@ -441,7 +457,7 @@ func (s Scope) identity() bool {
 	touched := len(s.Moves) + len(s.Exchanges) + len(s.Derived) + len(s.Defaults) + len(s.DropSpoke) + len(s.DropHub) +
 		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
 	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
-		return !slices.Equal(c.Spoke, c.Hub) || c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
+		return !slices.Equal(c.Spoke, c.Hub) || c.SpokeForm != c.HubForm || c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
 	})
 }
 

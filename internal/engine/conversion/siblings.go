@@ -30,7 +30,7 @@ func (c *Converter) sharedFields(s *Scope, at Path) (all []sharedField) {
 	}
 	for i := range s.Collections {
 		collection := &s.Collections[i]
-		all = append(all, c.sharedFields(&collection.Scope, collection.Inside(slices.Concat(at, collection.Hub)))...)
+		all = append(all, c.sharedFields(&collection.Scope, collection.Inside(true, at))...)
 	}
 	return all
 }
@@ -47,12 +47,15 @@ func (s *Scope) counterpart(at preserve.Address, toHub bool) preserve.Address {
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		from, to := ends(toHub, c.Spoke, c.Hub)
-		if !at.IsBelow(from, Each) {
+		switch {
+		case !at.IsBelow(from, Each):
 			continue
+		case c.SpokeForm != c.HubForm:
+			return at // siblings are not in what has another form
 		}
 		moved := preserve.AddressOf(to)
 		rest := at[len(from):]
-		if !c.Object && len(rest) > 0 {
+		if !c.IsOne() && len(rest) > 0 {
 			moved, rest = append(moved, rest[0].Rename(c.Scope.keyName(toHub))), rest[1:]
 		}
 		return append(moved, c.Scope.counterpart(rest, toHub)...)

@@ -57,8 +57,8 @@ func newTally(f *testing.F, usualSeeds int, parts ...string) *tally {
 	c := &tally{law: f.Name(), start: now, printed: now, used: processorTime(f), parts: map[string]int{}}
 	for seed := range uint64(max(usualSeeds, *seeds)) {
 		f.Add(*first+seed, []byte{})
-		f.Add(generate.Nested|seed%2*generate.Excluding|(*first+seed), []byte{})
-		f.Add(generate.Expressions|seed%2*generate.Nested|seed/2%2*generate.Excluding|(*first+seed), []byte{})
+		f.Add(generate.Nested|seed%2*generate.Selecting|(*first+seed), []byte{})
+		f.Add(generate.Expressions|seed%2*generate.Nested|seed/2%2*generate.Selecting|(*first+seed), []byte{})
 	}
 	f.Cleanup(func() {
 		f.Logf("%s", c)

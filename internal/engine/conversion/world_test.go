@@ -329,7 +329,7 @@ func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 		c := &s.Collections[i]
 		switch held := lookUp(value, c.At(!ofSpoke)).(type) {
 		case map[string]any:
-			if c.Object {
+			if c.Form(!ofSpoke) == conversion.FormOne {
 				withoutDropped(&c.Scope, held, ofSpoke)
 				continue
 			}
@@ -337,8 +337,10 @@ func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 				withoutDropped(&c.Scope, held[name], ofSpoke)
 			}
 		case []any:
-			for _, element := range held {
-				withoutDropped(&c.Scope, element, ofSpoke)
+			for i, element := range held {
+				if i == 0 || c.Form(ofSpoke) != conversion.FormOne { // the others stay whole
+					withoutDropped(&c.Scope, element, ofSpoke)
+				}
 			}
 		}
 	}
@@ -364,7 +366,7 @@ func lookUp(value any, at conversion.Path) any {
 func TestWorlds(t *testing.T) {
 	made := worldParts{}
 	for seed := range uint64(100) {
-		for _, kind := range []uint64{generate.Nested, generate.Nested | generate.Excluding, generate.Expressions} {
+		for _, kind := range []uint64{generate.Nested, generate.Nested | generate.Selecting, generate.Expressions} {
 			crd, rules := randomWorld(t, generate.Choose(kind|seed, nil))
 			for _, spoke := range compile.Compile(crd, rules).Ruleset.Spokes {
 				made.addScope(t, &spoke.Root, "")
@@ -374,8 +376,8 @@ func TestWorlds(t *testing.T) {
 	for kind, least := range map[string]int{
 		"renamed": 10, "renamed in elements": 10, "a renamed key": 10,
 		"an object in another": 10, "in another object": 10, "in another object in elements": 10, "moved to what allows more": 10,
-		"excluded of the spoke": 4, "excluded of the hub": 4, "excluded by values": 4, "excluded in elements": 2, "excluded in another object": 2,
-		"of missing fields": 4, "of missing fields in elements": 4, "of missing fields of the spoke": 4, "of missing fields of the hub": 4,
+		"a list and a map": 2, "another form": 10, "elements as a whole": 4, "excluded of the spoke": 4, "excluded of the hub": 4, "excluded by values": 4, "excluded in elements": 2, "excluded in another object": 2,
+		"of missing fields": 4, "of missing fields in elements": 2, "of missing fields of the spoke": 4, "of missing fields of the hub": 4,
 	} {
 		if made[kind] < least {
 			t.Errorf("%s: %d, want %d among %v", kind, made[kind], least, made)
@@ -410,7 +412,10 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 	}
 	for i := range scope.Collections {
 		c := &scope.Collections[i]
-		made.addIf(c.Object, "an object in another")
+		made.addIf(c.IsOne(), "an object in another")
+		made.addIf(c.SpokeForm != c.HubForm && (c.SpokeForm == conversion.FormMap || c.HubForm == conversion.FormMap), "a list and a map")
+		made.addIf(c.SpokeForm != c.HubForm && !c.IsOne(), "another form")
+		made.addIf(slices.ContainsFunc(c.Scope.Moves, func(m conversion.Move) bool { return len(m.Spoke)*len(m.Hub) == 0 }), "elements as a whole")
 		made.addIf(slices.ContainsFunc(c.Scope.Moves, func(m conversion.Move) bool { return len(m.Hub) == 1 && slices.Contains(c.Keys, m.Hub[0]) }), "a renamed key")
 		moves := !slices.Equal(c.Spoke, c.Hub)
 		elsewhere := moves && !slices.Equal(c.Spoke[:len(c.Spoke)-1], c.Hub[:len(c.Hub)-1])
@@ -426,7 +431,7 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 			made.addIf(x != nil && moves, "excluded in another object")
 		}
 		inside := in
-		if !c.Object {
+		if !c.IsOne() {
 			inside = " in elements"
 		}
 		made.addScope(t, &c.Scope, inside)

@@ -370,8 +370,14 @@ func (r *restorer) judgeElement(of *element, restored []*Entry) (done bool) {
 	for _, name := range of.part.Other {
 		other = other.member(name)
 	}
-	if other = other.in(last); of.part.Map {
-		live = r.live.At(of.part.Other).Get(last.Name)
+	switch {
+	case of.part.Key != "":
+		other = other.in(Segment{Element: !of.part.OtherMap})
+		base, live = r.withoutKey(base, of.part.Key), r.withoutKey(live, of.part.Key)
+	case of.part.Map:
+		other, live = other.in(last), r.live.At(of.part.Other).Get(last.Name)
+	default:
+		other = other.in(last)
 	}
 	inner := &restorer{
 		namer: r.namer, base: base, live: live, schema: s, other: other,
@@ -392,6 +398,14 @@ func (r *restorer) judgeElement(of *element, restored []*Entry) (done bool) {
 		}
 	}
 	return true
+}
+
+// withoutKey returns an element of a list without the field that is its name in a map.
+func (r *restorer) withoutKey(element *tree.Node, key string) *tree.Node {
+	if !element.Is(tree.Object) || element.Get(key) == nil {
+		return element
+	}
+	return r.With(element, key, nil)
 }
 
 // relativeTo returns entries with their addresses in an element.

@@ -29,7 +29,7 @@ func (s Schema) near(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) b
 			}
 		}
 		return true
-	case shown.Is(tree.List) && seen.Is(tree.List) && live.Is(tree.List):
+	case (shown == nil || shown.Is(tree.List)) && seen.Is(tree.List) && live.Is(tree.List):
 		return s.nearElements(a, shown, seen, live, skip.in(Segment{Element: true}))
 	case shown == nil && seen.Is(tree.Object) && live.Is(tree.Object):
 		for _, m := range seen.Members() {

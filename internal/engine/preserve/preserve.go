@@ -41,9 +41,12 @@ type Function interface {
 
 // Part is a list or map whose elements are converted one by one.
 type Part struct {
-	// Path and Other lead to it in both versions.
-	Path, Other []string
-	Map         bool
+	// Path and Other lead to it in both versions. Map and OtherMap are true where it is a map.
+	Path, Other   []string
+	Map, OtherMap bool
+	// Key is the field of a list's elements that is their name in the map of the other version: Function and Back convert
+	// elements without it. It is empty if both versions have a list, or both a map.
+	Key string
 	// Function converts an element, and Back converts it back.
 	Function, Back Function
 }

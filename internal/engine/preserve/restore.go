@@ -27,6 +27,9 @@ type restorer struct {
 	// work is that of the arena at which judging ends.
 	work int64
 
+	// entries are all that may come back, and made are the addresses of values among them.
+	entries  []Entry
+	made     map[string]bool
 	restored []*Entry
 	carried  []Entry
 	// parts are entries that stand for others, or for a part of one.
@@ -44,6 +47,7 @@ func (r *restorer) restore(entries []Entry) *tree.Node {
 	if len(entries) == 0 {
 		return r.base
 	}
+	r.entries = entries
 	var judged []*Entry
 	for _, e := range pointersTo(entries) {
 		judged = r.sort(e, judged)
@@ -207,7 +211,7 @@ func (r *restorer) locate(e *Entry) (at location) {
 		allowed := at.schema
 		at.value, at.schema = r.in(at.value, at.schema, segment)
 		switch {
-		case segment.Element && at.value == nil, at.parent != nil && !segment.Element && !at.parent.Is(tree.Object) && !allowed.isNull(at.parent):
+		case segment.Element && at.value == nil, at.value == nil && i < len(e.At)-1 && allowed.isMap() && !r.isMade(e.At[:i+1]), at.parent != nil && !segment.Element && !at.parent.Is(tree.Object) && !allowed.isNull(at.parent):
 			at.gone = true
 			return at
 		case at.schema.pruned():
@@ -226,6 +230,24 @@ func (r *restorer) locate(e *Entry) (at location) {
 	at.misfit = !r.fits(e, at) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
 	at.read = at.read || !isUnread(e, unread)
 	return at
+}
+
+// isMade reports whether an entry is for a value, or for one around it.
+func (r *restorer) isMade(at Address) bool {
+	if r.made == nil {
+		r.made = map[string]bool{}
+		for i := range r.entries {
+			if e := &r.entries[i]; e.Kind == Value {
+				r.made[e.At.Pointer()] = true
+			}
+		}
+	}
+	for length := 1; length <= len(at); length++ {
+		if r.made[at[:length].Pointer()] {
+			return true
+		}
+	}
+	return false
 }
 
 func isUnread(e *Entry, unread *Paths) bool {

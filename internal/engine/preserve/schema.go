@@ -103,6 +103,9 @@ func (s Schema) elem() Schema {
 	return inner
 }
 
+// isMap reports whether a value is a map, whose members are elements.
+func (s Schema) isMap() bool { return s.shape != nil && s.shape.IsMap() }
+
 // keys returns the fields that identify the elements of a list.
 func (s Schema) keys() []string {
 	if s.shape != nil && len(s.shape.Keys()) > 0 {

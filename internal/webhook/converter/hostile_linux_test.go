@@ -43,7 +43,7 @@ const (
 		t: {type: array, items: {type: string}}, any: {x-kubernetes-preserve-unknown-fields: true}}`
 	hostileRules = `{hub: v2, spokes: [{version: v1, rules: [
 		{move: {from: ".spec.l[*].a", to: ".spec.l[*].b"}}, {default: {to: ".spec.l[*].c", value: a-default-that-is-longer-than-the-element-which-gets-it}},
-		{move: {from: ".spec.m[*].a", to: ".spec.m[*].b"}}, {index: {from: .spec.i, to: .spec.i, key: k}},
+		{move: {from: ".spec.m[*].a", to: ".spec.m[*].b"}}, {each: {from: .spec.i, to: .spec.i, key: k}},
 		{cast: {from: .spec.s, to: .spec.s, as: YAML}}, {cast: {from: .spec.j, to: .spec.j, as: JSON}},
 		{cel: {from: {t: .spec.t}, to: {t: .spec.t}, forward: {t: "self.t.split(',')"}, backward: {t: "self.t.join(',')"}}}]}]}`
 )

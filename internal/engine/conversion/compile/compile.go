@@ -234,8 +234,8 @@ type compiler struct {
 	// the other side.
 	traversed []collision
 	rulePaths []rulePaths
-	// exclusions are the elements of which some are excluded.
-	exclusions []excludedElements
+	// selections are the elements of which each version may have others.
+	selections []selection
 	// rule is the rule that is being compiled.
 	rule *policyRule
 

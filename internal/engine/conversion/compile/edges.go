@@ -30,9 +30,7 @@ func (c *compiler) anchorRules(scope *conversion.Scope, above [2]conversion.Path
 
 // inside returns the paths of what is in a list, map or object, by those of the scope around it.
 func inside(collection *conversion.Collection, above [2]conversion.Path) [2]conversion.Path {
-	return [2]conversion.Path{
-		collection.Inside(slices.Concat(above[0], collection.Spoke)), collection.Inside(slices.Concat(above[1], collection.Hub)),
-	}
+	return [2]conversion.Path{collection.Inside(false, above[0]), collection.Inside(true, above[1])}
 }
 
 func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Field, ofHub, fromNothing bool) {
@@ -45,7 +43,7 @@ func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Fi
 }
 
 // isText reports whether a path leads to a label or an annotation.
-func isText(path conversion.Path) bool { return path[0] == "metadata" }
+func isText(path conversion.Path) bool { return len(path) > 0 && path[0] == "metadata" }
 
 // anchorOf returns the path of the innermost object around a field that the other side has, too: as the other side has it,
 // relative to the scope.

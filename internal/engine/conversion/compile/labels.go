@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // warnLabels names the labels that a rule may give a value which is not a valid label value. The
@@ -47,6 +48,9 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 			continue
 		}
 		to := c.partner(from, *other.claims)
+		if to != nil && (to.path[len(to.path)-1] == conversion.Each || from.path[len(from.path)-1] == conversion.Each) {
+			return c.elementMayStay(own, from.path)
+		}
 		if to == nil || to.path[0] != "metadata" {
 			continue
 		}
@@ -54,6 +58,17 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 		return err != nil || s.Nullable || to.path[1] == "labels" && !c.fitsLabel(&from, !ofHub)
 	}
 	return false
+}
+
+// elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
+func (c *compiler) elementMayStay(own side, path conversion.Path) bool {
+	found, err := resolve(own.schema, path)
+	if err != nil || found.Nullable {
+		return true
+	}
+	around, err := resolve(own.schema, path[:len(path)-1])
+	name := path[len(path)-1]
+	return err != nil || name != conversion.Each && !isAlwaysSet(around, name)
 }
 
 // fitsLabel reports whether a rule gives a label only valid values.
@@ -70,8 +85,6 @@ func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
 	case from.rule.Cast != nil:
 		v := validationOf(s)
 		return s.Type == "boolean" || from.rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
-	case from.rule.Wrap != nil && s.Items != nil:
-		return !s.Items.Nullable && isLabelText(s.Items)
 	}
 	return from.rule.Move != nil && isLabelText(s)
 }

@@ -138,7 +138,7 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural, 
 		s.bounded = plus(s.bounded, int64(len(of.Shared[i].Hub.Pointer())+aroundField))
 	}
 	for i := range of.Collections {
-		if c := &of.Collections[i]; c.Object {
+		if c := &of.Collections[i]; c.IsOne() {
 			s.scope(&c.Scope, ofHub, own, slices.Concat(at, c.At(ofHub)))
 		} else {
 			s.collection(c, ofHub, structuralAt(own, slices.Concat(at, c.At(ofHub))), slices.Concat(at, c.At(ofHub)))
@@ -148,23 +148,26 @@ func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural, 
 
 // collection adds the elements of a list or map with a schema, at a path. Their texts cannot be added up by an expression.
 func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural, at conversion.Path) {
-	element, elementSchema := sizes{texts: map[string]string{}}, structuralAt(own, conversion.Path{conversion.Each})
+	element, elementSchema := sizes{texts: map[string]string{}}, own
+	if of.Form(ofHub) != conversion.FormOne {
+		elementSchema = structuralAt(own, conversion.Path{conversion.Each})
+	}
 	element.scope(&of.Scope, ofHub, elementSchema, nil)
 	if of.ExcludeHub != nil && ofHub || of.ExcludeSpoke != nil && !ofHub {
 		s.value(own, at, false)
 	}
 	other := sizes{texts: map[string]string{}}
 	other.scope(&of.Scope, !ofHub, nil, nil)
-	if !element.found && !other.found {
+	if !element.found && !other.found && of.SpokeForm == of.HubForm {
 		return
 	}
 	s.found = true
-	if own == nil || of.Map || element.unbounded || len(element.texts) > 0 || validationOf(own).MaxItems == nil {
+	if own == nil || of.Form(ofHub) != conversion.FormList || element.unbounded || len(element.texts) > 0 || validationOf(own).MaxItems == nil {
 		s.unbounded = true
 		return
 	}
 	size := element.bounded
-	if len(of.Keys) == 0 {
+	if len(of.Keys) == 0 || of.SpokeForm != of.HubForm {
 		size, _ = strictSize(elementSchema) // elements without keys are preserved whole
 	} else if keys, all := keysSize(elementSchema, of.Keys); all {
 		size = plus(size, keys)

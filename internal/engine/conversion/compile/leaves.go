@@ -229,11 +229,33 @@ func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 	}
 	collection := c.collectionOf(cur.scope, cur.full)
 	element := cursor{full: append(slices.Clip(cur.full), conversion.Each), scope: &collection.Scope}
+	if ofSpoke, ofHub := isClaimed(c.spokeClaims, element.full), isClaimed(c.hubClaims, element.full); ofSpoke || ofHub {
+		c.preserveElement(element, elementsOf(spoke), ofSpoke, true)
+		c.preserveElement(element, elementsOf(hub), ofHub, false)
+		return
+	}
 	if isStruct(elementsOf(spoke)) {
 		c.pairFields(element, elementsOf(spoke), elementsOf(hub))
 		return
 	}
 	c.pair(element, elementsOf(spoke), elementsOf(hub))
+}
+
+// preserveElement preserves the fields of an element that rules do not claim, if the other side has elements that a rule
+// makes of some of them, or that are made of these.
+func (c *compiler) preserveElement(cur cursor, s *schema.Structural, claimed, ofSpoke bool) {
+	if claimed {
+		return
+	}
+	own, _ := c.sides(!ofSpoke)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if next := cur.child(name); !isClaimed(*own.claims, next.full) {
+			c.preserveUnclaimed(next, childOf(s, name), ofSpoke)
+		}
+	}
+	if holdsAnything(s) {
+		c.preserveUnknown(cur, ofSpoke, slices.Sorted(maps.Keys(s.Properties)))
+	}
 }
 
 // ruledElements reports whether a rule goes through all elements of a list or map.

@@ -77,9 +77,8 @@ func nullsDiffer(a, b *schema.Structural) bool {
 func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
 	spoke, hub := schemaWithin{c.spokeOwn, above[0]}, schemaWithin{c.hubOwn, above[1]}
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		wrap := exchange.Wrap != nil && exchange.Wrap.Field == ""
-		markNullFields(exchange.Spoke, spoke, exchange.Hub, hub, wrap)
-		markNullFields(exchange.Hub, hub, exchange.Spoke, spoke, wrap)
+		markNullFields(exchange.Spoke, spoke, exchange.Hub, hub)
+		markNullFields(exchange.Hub, hub, exchange.Spoke, spoke)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -110,14 +109,11 @@ func (s schemaWithin) isNullable(local conversion.Path) bool {
 }
 
 // markNullFields sets NotNull of a rule's fields on one side. A field is NotNull if
-// the other side may have a null that this side does not allow. A wrapped value is never made null:
-// the elements of a list may be null even if its schema does not say so, as the API server removes no
-// elements.
-func markNullFields(fields []conversion.Field, own schemaWithin, others []conversion.Field, other schemaWithin, wrap bool) {
-	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return other.isNullable(f.Path) })
+// the other side may have a null that this side does not allow.
+func markNullFields(fields []conversion.Field, own schemaWithin, others []conversion.Field, other schemaWithin) {
+	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return len(f.Path) == 0 || other.isNullable(f.Path) })
 	for i := range fields {
 		found := own.at(fields[i].Path)
-		fields[i].NotNull = found != nil && !found.Nullable && found.Default.Object == nil &&
-			(otherNullable || wrap && found.Items == nil)
+		fields[i].NotNull = found != nil && !found.Nullable && found.Default.Object == nil && otherNullable
 	}
 }

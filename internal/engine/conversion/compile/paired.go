@@ -26,22 +26,12 @@ func (c *compiler) pairedSubtrees() []pairedSubtree {
 	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
 	for _, from := range c.spokeClaims {
 		to := c.partner(from, c.hubClaims)
-		if to == nil || c.placeBy(from.rule) != nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
+		if to == nil || from.rule.Move == nil || c.placeBy(from.rule) != nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
 			continue
 		}
 		t := pairedSubtree{spokePath: from.path, hubPath: to.path, ruled: true}
 		t.spoke, _ = resolve(c.spoke, from.path)
 		t.hub, _ = resolve(c.hub, to.path)
-		switch {
-		case from.rule.Wrap != nil && from.rule.Wrap.Field != "":
-			t = t.elements().wrapped(from.rule.Wrap.Field)
-		case from.rule.Wrap != nil && t.spoke.Items != nil:
-			t.spoke, t.spokePath = t.spoke.Items, append(slices.Clip(t.spokePath), conversion.Each)
-		case from.rule.Wrap != nil:
-			t.hub, t.hubPath = t.hub.Items, append(slices.Clip(t.hubPath), conversion.Each)
-		case from.rule.Move == nil:
-			continue
-		}
 		pairs = c.pairedSubtreesIn(t, pairs)
 	}
 	return pairs
@@ -82,21 +72,6 @@ func (c *compiler) pairedSubtreesIn(t pairedSubtree, pairs []pairedSubtree) []pa
 
 func (t pairedSubtree) child(name string, spoke, hub *schema.Structural) pairedSubtree {
 	return pairedSubtree{append(slices.Clip(t.spokePath), name), append(slices.Clip(t.hubPath), name), spoke, hub, t.ruled}
-}
-
-// elements returns the pair of the elements of two lists or two maps.
-func (t pairedSubtree) elements() pairedSubtree {
-	return t.child(conversion.Each, elementsOf(t.spoke), elementsOf(t.hub))
-}
-
-// wrapped returns the pair of a value and the field of an object that has it.
-func (t pairedSubtree) wrapped(field string) pairedSubtree {
-	if hasValues(t.hub, field, t.spoke) {
-		t.hub, t.hubPath = childOf(t.hub, field), append(slices.Clip(t.hubPath), field)
-	} else {
-		t.spoke, t.spokePath = childOf(t.spoke, field), append(slices.Clip(t.spokePath), field)
-	}
-	return t
 }
 
 // isSeparate reports whether the fields at a common path are not one field: on at least one side,

@@ -22,9 +22,12 @@ import (
 // placed is a value with a place.
 type placed struct {
 	// spoke and hub are its paths, without places.
-	spoke, hub, place conversion.Path
-	// at is the rule that pairs both, in the policy.
-	at   place
+	spoke, hub, place  conversion.Path
+	spokeForm, hubForm conversion.Form
+	// key is the field that identifies the elements of lists, and integerKey is true if it is one of maps that is an integer.
+	key        string
+	integerKey bool
+	// rule is the one that pairs both.
 	rule *policyRule
 }
 
@@ -36,6 +39,27 @@ func (p placed) own(ofHub bool) conversion.Path {
 	return p.spoke
 }
 
+// inside returns the path on one side of what is in the place: of the elements of a list, if that is one value in the other
+// version.
+func (p placed) inside(ofHub bool) conversion.Path {
+	form, other := p.spokeForm, p.hubForm
+	if ofHub {
+		form, other = other, form
+	}
+	if form == conversion.FormList && other == conversion.FormOne {
+		return append(slices.Clip(p.own(ofHub)), conversion.Each)
+	}
+	return p.own(ofHub)
+}
+
+// withoutEach returns the path of a list or map by that of its elements.
+func withoutEach(path conversion.Path) conversion.Path {
+	if len(path) > 0 && path[len(path)-1] == conversion.Each {
+		return path[:len(path)-1]
+	}
+	return path
+}
+
 // isPlace reports whether a member is a place: its name begins with a dot or a bracket, as paths do.
 func isPlace(member string) bool {
 	return member != conversion.Each && len(member) > 0 && (member[0] == '.' || member[0] == '[')
@@ -45,21 +69,21 @@ func isPlace(member string) bool {
 func (c *compiler) placed(path conversion.Path, ofHub bool) conversion.Path {
 	var innermost *placed
 	for i := range c.places {
-		own := c.places[i].own(ofHub)
-		if len(path) > len(own) && path.HasPrefix(own) && (innermost == nil || len(own) > len(innermost.own(ofHub))) {
+		own := c.places[i].inside(ofHub)
+		if len(path) > len(own) && path.HasPrefix(own) && (innermost == nil || len(own) > len(innermost.inside(ofHub))) {
 			innermost = &c.places[i]
 		}
 	}
 	if innermost == nil {
 		return path
 	}
-	return slices.Concat(innermost.place, path[len(innermost.own(ofHub)):])
+	return slices.Concat(innermost.place, path[len(innermost.inside(ofHub)):])
 }
 
 // shown returns a path of a side as that side has it, without places.
 func (s side) shown(path conversion.Path) conversion.Path {
 	if p := placeAround(s.places, path); p != nil {
-		return slices.Concat(p.own(s.isHub), path[len(p.place):])
+		return slices.Concat(p.inside(s.isHub), path[len(p.place):])
 	}
 	return path
 }
@@ -77,7 +101,7 @@ func (s side) local(path, scope conversion.Path) conversion.Path {
 	return s.shown(path)[len(s.shown(scope)):]
 }
 
-// candidate is a move rule whose paths exist.
+// candidate is a move or each rule whose paths exist.
 type candidate struct {
 	rule     *policyRule
 	from, to conversion.Path
@@ -87,26 +111,34 @@ type candidate struct {
 
 func (m candidate) path() place { return m.rule.fldPath.Child("move") }
 
-// findPlaces finds the moves of values in which fields are converted by themselves.
+// findPlaces finds the values in which fields are converted by themselves, by the rules that pair them.
 func (c *compiler) findPlaces(rules []*policyRule) {
 	paths := pathsOf(rules)
-	for _, move := range c.candidates(rules) {
-		if c.needsPlace(move, paths) {
-			c.addPlace(move)
+	for _, pair := range c.candidates(rules) {
+		switch {
+		case pair.rule.Each != nil:
+			c.findEach(pair, paths)
+		case c.needsPlace(pair, paths):
+			form := formOf(pair.spoke)
+			c.addPlace(pair, placed{rule: pair.rule, spokeForm: form, hubForm: form})
 		}
 	}
 	c.spoke, c.hub = c.withPlaces(c.spoke, false), c.withPlaces(c.hub, true)
 }
 
-// candidates returns the moves between two objects, lists or maps, outer ones first.
+// candidates returns the rules that may pair what is in two values, outer ones first.
 func (c *compiler) candidates(rules []*policyRule) []candidate {
 	var all []candidate
 	for _, rule := range rules {
-		if rule.Move == nil {
+		if rule.Move == nil && rule.Each == nil {
 			continue
 		}
-		from, errFrom := conversion.ParsePath(string(rule.Move.From))
-		to, errTo := conversion.ParsePath(string(rule.Move.To))
+		spokePaths, hubPaths := rule.Paths()
+		if len(spokePaths) != 1 || len(hubPaths) != 1 {
+			continue
+		}
+		from, errFrom := conversion.ParsePath(string(spokePaths[0]))
+		to, errTo := conversion.ParsePath(string(hubPaths[0]))
 		if errFrom != nil || errTo != nil || from[0] == "metadata" || to[0] == "metadata" {
 			continue
 		}
@@ -210,11 +242,11 @@ func (c *compiler) placeProblem(move candidate) string {
 	switch {
 	case !c.isInOneScope(from, to):
 		return c.otherScope(from, to)
-	case c.namesKey(c.spoke, move.from) || c.namesKey(c.hub, move.to):
+	case move.rule.Move != nil && (c.namesKey(c.spoke, move.from) || c.namesKey(c.hub, move.to)):
 		return "a rule for one key of a map moves all of its value: write [*] for all keys, or move the fields in it one by one"
 	case len(from) == 1 && from[0] == "status" || len(to) == 1 && to[0] == "status":
 		return ".status has the same name in every version: move the fields in it one by one"
-	case !isStruct(move.spoke) && !sameElements(move.spoke, move.hub):
+	case move.rule.Move != nil && !isStruct(move.spoke) && !sameElements(move.spoke, move.hub):
 		return "its elements are no objects, and are not paired"
 	case slices.ContainsFunc(c.places, func(p placed) bool { return slices.Equal(p.spoke, move.from) || slices.Equal(p.hub, move.to) }):
 		return "another rule moves " + move.from.String() + ", or moves to " + move.to.String() + ": give every field to one rule"
@@ -251,12 +283,12 @@ func (c *compiler) otherScope(from, to conversion.Path) string {
 	return "they are not in elements of the same lists and maps"
 }
 
-// addPlace gives the value of a move a place, in the innermost scope that has both ends.
-func (c *compiler) addPlace(move candidate) {
-	from, to := c.ends(move)
+// addPlace gives a value a place, in the innermost scope that has both ends.
+func (c *compiler) addPlace(pair candidate, p placed) {
+	from, to := c.ends(pair)
 	scope := commonScope(from, to)
-	place := append(slices.Clip(scope), c.hubSide().local(to, scope).String())
-	c.places = append(c.places, placed{move.from, move.to, place, move.path(), move.rule})
+	p.spoke, p.hub, p.place = pair.from, pair.to, append(slices.Clip(scope), c.hubSide().local(to, scope).String())
+	c.places = append(c.places, p)
 }
 
 // withPlaces adds the places to the schema of one side.
@@ -264,7 +296,7 @@ func (c *compiler) withPlaces(own *schema.Structural, ofHub bool) *schema.Struct
 	s := own
 	for _, p := range slices.SortedStableFunc(slices.Values(c.places), func(p, q placed) int { return cmp.Compare(len(p.place), len(q.place)) }) {
 		if value, err := resolve(own, p.own(ofHub)); err == nil {
-			s = withField(s, p.place, value)
+			s = withField(s, p.place, p.inPlace(value, ofHub))
 		}
 	}
 	return s
@@ -321,8 +353,12 @@ func placeAround(places []placed, path conversion.Path) (found *placed) {
 
 // pairPlaced pairs the fields of an object with a place, or the elements of a list or map.
 func (c *compiler) pairPlaced(cur cursor, spoke, hub *schema.Structural) {
-	if !isStruct(spoke) {
+	switch {
+	case elementsOf(spoke) != nil && elementsOf(hub) != nil:
 		c.pairElements(cur, spoke, hub)
+		return
+	case !isStruct(spoke) || !isStruct(hub):
+		c.collectionOf(cur.scope, cur.full) // the elements are alike
 		return
 	}
 	c.pairFields(cursor{full: cur.full, scope: &c.collectionOf(cur.scope, cur.full).Scope}, spoke, hub)

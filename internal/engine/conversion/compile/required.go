@@ -95,18 +95,11 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 	w.object(target, source, at)
 }
 
-// ruled examines what a rule moves as a whole, and the objects that it makes of values. It ignores
-// what a rule computes.
+// ruled examines what a rule moves as a whole. It ignores what a rule computes.
 func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
 	from := w.c.partner(*to, *w.source.claims)
-	switch {
-	case from == nil, w.c.placeBy(to.rule) != nil:
-	case to.rule.Move != nil:
+	if from != nil && to.rule.Move != nil && w.c.placeBy(to.rule) == nil {
 		w.moved(target, from, to)
-	case to.rule.Wrap != nil && to.rule.Wrap.Field != "":
-		w.wrapped(target, from, to, to.rule.Wrap.Field)
-	case to.rule.Index != nil && to.rule.Index.Value != "":
-		w.wrapped(target, from, to, to.rule.Index.Key, to.rule.Index.Value)
 	}
 }
 
@@ -119,20 +112,6 @@ func (w *requiredWalker) moved(target *schema.Structural, from, to *claim) {
 	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim)}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
-}
-
-// wrapped examines the objects that a rule makes of values: they have only these fields.
-func (w *requiredWalker) wrapped(target *schema.Structural, from, to *claim, fields ...string) {
-	objects := elementsOf(target)
-	if fieldOf(objects, fields[len(fields)-1]) == nil {
-		return // these are the values
-	}
-	for _, name := range validationOf(objects).Required {
-		if !slices.Contains(fields, name) && objects.Properties[name].Default.Object == nil {
-			path := append(slices.Clip(to.path), conversion.Each, name)
-			w.lacking = append(w.lacking, fmt.Sprintf("%s (%s has no value for it in %s)", w.target.shown(path), w.source.version, w.source.shown(from.path)))
-		}
-	}
 }
 
 // cause returns why a required field may be missing. It is empty if the field is always set.

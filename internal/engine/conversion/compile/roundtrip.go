@@ -19,52 +19,17 @@ func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 	switch {
 	case rule.drops(), rule.Default != nil:
 		return false
+	case rule.Each != nil:
+		p := c.placeBy(rule)
+		return p == nil || c.mayStay(*p, ofHub)
 	case rule.Move != nil:
 		return c.moveNotRoundTrippable(rule, ofHub)
 	case rule.Values != nil:
 		return c.tableNotRoundTrippable(rule.Values, ofHub)
-	case rule.Wrap != nil:
-		return c.wrapNotRoundTrippable(rule.Wrap, ofHub)
 	case rule.Cast != nil:
 		return c.castNotRoundTrippable(rule.Cast, ofHub)
-	case rule.Index != nil:
-		return c.indexNotRoundTrippable(rule.Index, ofHub)
 	}
 	return true
-}
-
-// wrapNotRoundTrippable: a list may not have exactly one element. Of several values, one may be null,
-// and an object may have other fields.
-func (c *compiler) wrapNotRoundTrippable(rule *v1alpha1.WrapRule, ofHub bool) bool {
-	s := c.schemaAt(rule.From, rule.To, ofHub)
-	if rule.Field == "" {
-		return s != nil && s.Items != nil && !isOneItem(s)
-	}
-	elements, others := elementsOf(s), elementsOf(c.schemaAt(rule.From, rule.To, !ofHub))
-	return c.wrapLeavesOut(rule, ofHub) ||
-		hasValues(elements, rule.Field, others) && (len(elements.Properties) > 1 || holdsAnything(elements))
-}
-
-// wrapLeavesOut reports whether one of several values may be null, or an object may lack its value.
-func (c *compiler) wrapLeavesOut(rule *v1alpha1.WrapRule, ofHub bool) bool {
-	elements, others := elementsOf(c.schemaAt(rule.From, rule.To, ofHub)), elementsOf(c.schemaAt(rule.From, rule.To, !ofHub))
-	return elements.Nullable || hasValues(elements, rule.Field, others) && mayLackValue(elements, rule.Field)
-}
-
-// mayLackValue reports whether an object may have no value, or a null, in a field.
-func mayLackValue(object *schema.Structural, name string) bool {
-	return !isAlwaysSet(object, name) || object.Properties[name].Nullable
-}
-
-// indexNotRoundTrippable: a list may be unsorted. A map may have a name that is not an integer
-// although the key is one, a null, or a field that its schema does not name, which may be the key.
-func (c *compiler) indexNotRoundTrippable(rule *v1alpha1.IndexRule, ofHub bool) bool {
-	values := valuesOf(c.schemaAt(rule.From, rule.To, ofHub))
-	list := c.schemaAt(rule.From, rule.To, !ofHub)
-	if values == nil || list.Items == nil {
-		return true
-	}
-	return list.Items.Properties[rule.Key].Type != "string" || values.Nullable || rule.Value == "" && holdsAnything(values)
 }
 
 // mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that it maps to no
@@ -75,17 +40,12 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 		return c.tableLeavesOut(rule.Values, ofHub)
 	case rule.Format != nil:
 		return !ofHub
-	case rule.Wrap != nil && rule.Wrap.Field != "":
-		return c.wrapLeavesOut(rule.Wrap, ofHub)
 	case rule.Cast != nil && isDocument(rule.Cast.As):
 		s := c.schemaAt(rule.Cast.From, rule.Cast.To, ofHub)
 		return s == nil || s.Type == "string" // of values, only what is too large for a text
-	case rule.Index != nil:
-		s := c.schemaAt(rule.Index.From, rule.Index.To, ofHub)
-		if s.Items != nil {
-			return !isListMap(s) || !slices.Equal(s.XListMapKeys, []string{rule.Index.Key}) || s.Items.Nullable ||
-				rule.Index.Value != "" && mayLackValue(s.Items, rule.Index.Value)
-		}
+	case rule.Each != nil:
+		p := c.placeBy(rule)
+		return p == nil || c.mayStayWhole(*p, ofHub)
 	}
 	return c.notRoundTrippable(rule, ofHub)
 }
@@ -178,12 +138,6 @@ func enumOf(s *schema.Structural) []string {
 		}
 	}
 	return values
-}
-
-// isOneItem reports whether a list always has exactly one element, which is not null.
-func isOneItem(list *schema.Structural) bool {
-	v := list.ValueValidation
-	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
 }
 
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,

@@ -23,20 +23,16 @@ func (c *compiler) addRules(rules []*policyRule) {
 		switch fldPath := rule.fldPath; {
 		case rule.Move != nil:
 			c.addMove(rule.Move, fldPath.Child("move"))
+		case rule.Each != nil:
+			c.addEach(rule.Each, fldPath.Child("each"))
 		case rule.Format != nil:
 			c.addFormat(rule.Format, fldPath.Child("format"))
 		case rule.Values != nil:
 			c.addValues(rule.Values, fldPath.Child("values"))
 		case rule.Drop != nil:
 			c.addDrop(rule.Drop, fldPath.Child("drop"))
-		case rule.Wrap != nil:
-			c.addWrap(rule.Wrap, fldPath.Child("wrap"))
 		case rule.Cast != nil:
 			c.addCast(rule.Cast, fldPath.Child("cast"))
-		case rule.Index != nil:
-			c.addIndex(rule.Index, fldPath.Child("index"))
-		case rule.Exclude != nil:
-			c.addExclude(rule.Exclude, fldPath.Child("exclude"))
 		case rule.CEL != nil:
 			c.addCEL(rule.CEL, fldPath.Child("cel"))
 		case rule.Default != nil:
@@ -87,14 +83,13 @@ func (c *compiler) find(of side, text v1alpha1.Path, fldPath place) (conversion.
 		c.invalid(fldPath, text, "version %s: %s", of.version, err)
 		return nil, nil, false
 	}
-	if path[len(path)-1] == conversion.Each {
-		c.invalid(fldPath, text, "ends with [*]: a rule is for a field, name the list or map itself or a field of its elements")
+	if path = c.placed(path, of.isHub); path[len(path)-1] == conversion.Each && (c.placeOf(path[:len(path)-1]) == nil || !c.rule.convertsValue()) {
+		c.invalid(fldPath, text, "ends with [*]: name the list or map itself or a field of its elements; a rule for elements as a whole needs an each rule for their list or map, and is no each, default or drop")
 		return nil, nil, false
 	}
-	path = c.placed(path, of.isHub)
 	found, err := resolve(of.schema, path)
 	if err != nil {
-		c.invalid(fldPath, text, "version %s: %s", of.version, err) // cannot happen
+		c.invalid(fldPath, text, "is the key of the map that the other version has: it needs no rule")
 		return nil, nil, false
 	}
 	return path, found, true
@@ -109,12 +104,6 @@ func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion
 	for _, other := range *of.claims {
 		if path.Meets(other.path) {
 			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
-			return nil, nil, false
-		}
-	}
-	for _, other := range c.exclusions {
-		if other.path.HasPrefix(path) {
-			c.invalid(fldPath, text, "has %s in it, of which elements are excluded by %s: give every field to one rule", of.shown(other.path), other.fldPath)
 			return nil, nil, false
 		}
 	}
@@ -154,13 +143,12 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
 		return
 	}
-	if named := c.placeBy(c.rule); named != nil {
-		collection := c.collectionOf(p.scope, named.place) // it moves the value
-		collection.NotNullSpoke, collection.NotNullHub = losesNull(p.hubSchema, p.spokeSchema), losesNull(p.spokeSchema, p.hubSchema)
+	if c.placeBy(c.rule) != nil {
+		c.addCollection(p)
 		return
 	}
-	if p.spoke[0] == "metadata" || p.hub[0] == "metadata" || p.spokeSchema.Nullable != p.hubSchema.Nullable {
-		// Not every value can be a label or an annotation, and not every one null.
+	if isText(p.spoke) || isText(p.hub) || p.spokeSchema.Nullable != p.hubSchema.Nullable || len(p.spoke) == 0 || len(p.hub) == 0 {
+		// Not every value can be a label or an annotation, and not every one null, as each element may be.
 		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
 		return
 	}
@@ -347,16 +335,19 @@ func elementsIn(path conversion.Path) (positions []int) {
 // collectionOf finds or adds a list or map of a scope, or an object with a place, by its complete path.
 func (c *compiler) collectionOf(s *conversion.Scope, full conversion.Path) *conversion.Collection {
 	around := scopeAround(full)
-	hub := c.hubSide().local(full, around)
+	made := conversion.Collection{Spoke: c.spokeSide().local(full, around), Hub: c.hubSide().local(full, around)}
+	if p := c.placeOf(full); p != nil {
+		made.SpokeForm, made.HubForm, made.Key, made.IntegerKey = p.spokeForm, p.hubForm, p.key, p.integerKey
+		made.Spoke, made.Hub = withoutEach(made.Spoke), withoutEach(made.Hub)
+	}
 	for i := range s.Collections {
-		if slices.Equal(s.Collections[i].Hub, hub) {
+		if slices.Equal(s.Collections[i].Hub, made.Hub) {
 			return &s.Collections[i]
 		}
 	}
-	made := conversion.Collection{Spoke: c.spokeSide().local(full, around), Hub: hub}
 	for _, root := range []*schema.Structural{c.spoke, c.hub} { // one of them may have anything there
-		if of, err := resolve(root, full); err == nil {
-			made.Map, made.Object = made.Map || valuesOf(of) != nil, made.Object || isStruct(of)
+		if of, err := resolve(root, full); c.placeOf(full) == nil && err == nil && valuesOf(of) != nil {
+			made.SpokeForm, made.HubForm = conversion.FormMap, conversion.FormMap
 		}
 	}
 	s.Collections = append(s.Collections, made)
@@ -371,10 +362,10 @@ func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Pa
 		at := [2]conversion.Path{slices.Concat(within[0], collection.Spoke), slices.Concat(within[1], collection.Hub)}
 		spoke, errSpoke := resolve(c.spokeOwn, at[0])
 		hub, errHub := resolve(c.hubOwn, at[1])
-		if errSpoke == nil && errHub == nil && !collection.Object {
+		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
 			collection.Keys = c.sharedKeys(c.placed(append(slices.Clip(at[1]), conversion.Each, ""), true), spoke, hub)
 		}
-		c.nameElements(&collection.Scope, [2]conversion.Path{collection.Inside(at[0]), collection.Inside(at[1])})
+		c.nameElements(&collection.Scope, inside(collection, within))
 	}
 }
 

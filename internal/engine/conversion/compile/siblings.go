@@ -59,14 +59,16 @@ func lackingFields(s *conversion.Scope, inHub string, at conversion.Path, root *
 		c := &s.Collections[i]
 		within := inHub + c.Hub.Pointer()
 		switch {
-		case c.Map:
+		case c.SpokeForm != c.HubForm:
+			continue
+		case c.HubForm == conversion.FormMap:
 			within += "{}"
 		case len(c.Keys) > 0:
 			within += "[" + strings.Join(c.Keys, ",") + "]"
-		case !c.Object:
+		case !c.IsOne():
 			continue
 		}
-		fields = append(fields, lackingFields(&c.Scope, within, c.Inside(slices.Concat(at, c.Spoke)), root)...)
+		fields = append(fields, lackingFields(&c.Scope, within, c.Inside(false, at), root)...)
 	}
 	return fields
 }

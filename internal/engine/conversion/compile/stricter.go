@@ -21,9 +21,9 @@ func (c *compiler) warnStricter() {
 		target, source := c.sides(ofHub)
 		var fields, nulls []string
 		for _, t := range c.pairedSubtrees() {
-			path, from, to := t.spokePath, c.withoutExcluded(t.hub, t.hubPath, true), t.spoke
+			path, from, to := t.spokePath, c.selected(t.hub, t.hubPath, true), t.spoke
 			if ofHub {
-				path, from, to = t.hubPath, c.withoutExcluded(t.spoke, t.spokePath, false), t.hub
+				path, from, to = t.hubPath, c.selected(t.spoke, t.spokePath, false), t.hub
 			}
 			for _, limit := range stricter(from, to, source.version) {
 				fields = append(fields, pathText(target.shown(path))+" has "+limit)

@@ -93,6 +93,11 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 			paths = append(paths, path)
 		}
 	}
+	for _, p := range c.places {
+		if key := c.keyOf(p, ofHub); key != nil {
+			paths = append(paths, key)
+		}
+	}
 	leaves := make([]FieldVerdict, 0, len(paths))
 	repeated := c.repeated(ofHub)
 	for _, path := range paths {
@@ -102,6 +107,14 @@ func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	}
 	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.Compact(leaves)
+}
+
+// keyOf returns the field of the elements of a list that is their name in the map of the other version, nil if there is none.
+func (c *compiler) keyOf(p placed, ofHub bool) conversion.Path {
+	if s := c.schemaOf(p, ofHub); p.spokeForm == p.hubForm || p.key == "" || s.Items == nil {
+		return nil
+	}
+	return append(slices.Clip(p.place), conversion.Each, p.key)
 }
 
 // preserved returns the fields of a side that are preserved without a rule.
@@ -118,10 +131,10 @@ func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	if claim := claimOf(*own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
 		leaf.Owner = claim.rule.owner()
-		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.mayBeExcluded(path)
+		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.staysIn(path, ofHub)
 		return leaf
 	}
-	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub) || c.mayBeExcluded(path)
+	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub) || c.staysIn(path, ofHub)
 	for _, preserved := range c.preserved(ofHub) {
 		if path.HasPrefix(preserved) {
 			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
@@ -147,6 +160,9 @@ func claimOf(claims []claim, path conversion.Path) *claim {
 func (r *policyRule) derives() bool {
 	return r.CEL != nil && r.CEL.Derives()
 }
+
+// convertsValue reports whether the rule converts a value, so that it may be for elements as a whole.
+func (r *policyRule) convertsValue() bool { return r.Each == nil && r.Default == nil && r.Drop == nil }
 
 // drops reports whether what a client writes to the fields that belong to the rule is dropped.
 func (r *policyRule) drops() bool { return r.Drop != nil || r.derives() }

@@ -80,6 +80,9 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 		if errSpoke != nil || errHub != nil {
 			return ""
 		}
+		if p := c.placeOf(path[:i]); p != nil && p.key != "" {
+			continue
+		}
 		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(append(slices.Clip(path[:i+1]), ""), spoke, hub) == nil {
 			return c.hubSide().shown(path[:i]).String()
 		}

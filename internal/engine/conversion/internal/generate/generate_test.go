@@ -69,7 +69,7 @@ func TestChoicesRepeat(t *testing.T) {
 func TestEveryKindOfRule(t *testing.T) {
 	var made []string
 	for seed := range uint64(50) {
-		c := Choose(Expressions|Excluding|seed%2*Nested|seed, nil)
+		c := Choose(Expressions|Selecting|seed%2*Nested|seed, nil)
 		spoke, hub := c.Schemas()
 		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
 			text, err := json.Marshal(rule)

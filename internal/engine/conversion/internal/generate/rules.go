@@ -38,8 +38,8 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 			rules = more
 		}
 	}
-	if c.isExcluding() {
-		for _, rule := range m.exclusions() {
+	if c.isSelecting() {
+		for _, rule := range m.selections() {
 			if more := append(slices.Clip(rules), rule); valid(more) {
 				rules = more
 			}
@@ -99,13 +99,16 @@ func (m *ruleMaker) rules() []v1alpha1.Rule {
 	if m.hasExpressions() && m.IntN(2) == 0 {
 		return m.cel()
 	}
-	kind := One(m.Choices, "one-sided", "one-sided", "index", "move", "values", "format", "cast", "wrap", "index")
+	kind := One(m.Choices, "one-sided", "one-sided", "each", "move", "values", "format", "cast", "each", "each")
 	if kind == "one-sided" {
 		return m.oneSided()
 	}
 	from, to, found := m.partners(kind)
 	if !found {
 		return nil
+	}
+	if kind == "each" {
+		return m.each(from, to)
 	}
 	rule, made := m.rule(kind, from, to)
 	if !made {
@@ -135,7 +138,7 @@ func has(fields []namedField, path v1alpha1.Path) bool {
 // fields.
 func (m *ruleMaker) partners(kind string) (from, to namedField, found bool) {
 	if m.Rarely(8) {
-		return One(m.Choices, m.spoke...), One(m.Choices, m.hub...), kind != "index"
+		return One(m.Choices, m.spoke...), One(m.Choices, m.hub...), kind != "each"
 	}
 	for _, from := range Shuffled(m.Choices, m.spoke) {
 		for _, to := range Shuffled(m.Choices, m.hub) {
@@ -155,10 +158,8 @@ func mayFit(kind string, a, b *props) bool {
 		return a.Type == "string" && (b.Type == "string" || b.Type == "integer")
 	case "cast":
 		return a.Type == "string" && len(castsOf(b)) > 0 || b.Type == "string" && len(castsOf(a)) > 0
-	case "wrap":
-		return wraps(a, b) || wraps(b, a)
-	case "index":
-		return indexes(a, b) || indexes(b, a)
+	case "each":
+		return pairsElements(a, b)
 	}
 	return a.Type == b.Type && a.XIntOrString == b.XIntOrString || widens(a, b) || widens(b, a)
 }
@@ -166,10 +167,6 @@ func mayFit(kind string, a, b *props) bool {
 // widens reports whether a scalar allows all values of another scalar, and more.
 func widens(wide, narrow *props) bool {
 	return wide.XIntOrString && (narrow.Type == "integer" || narrow.Type == "string") || wide.Type == "number" && narrow.Type == "integer"
-}
-
-func wraps(list, one *props) bool {
-	return list.Items != nil && one.Items == nil && list.Items.Schema.Type == one.Type || len(valueFields(elements(list), elements(one))) > 0
 }
 
 // elements returns the schema of the elements of a list or map, nil if s is neither.
@@ -197,10 +194,6 @@ func valueFields(objects, value *props) []string {
 	return names
 }
 
-func indexes(list, object *props) bool {
-	return list.Items != nil && list.Items.Schema.Type == "object" && object.AdditionalProperties != nil && object.AdditionalProperties.Schema != nil
-}
-
 func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, made bool) {
 	switch kind {
 	case "move":
@@ -211,22 +204,8 @@ func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, 
 		return m.format(from)
 	case "cast":
 		rule.Cast = m.cast(from, to)
-	case "wrap":
-		rule.Wrap = &v1alpha1.WrapRule{From: from.path, To: to.path, Field: m.valueField(from.schema, to.schema)}
-	case "index":
-		rule.Index = &v1alpha1.IndexRule{From: from.path, To: to.path, Key: m.key(from, to), Value: m.valueField(from.schema, to.schema)}
 	}
 	return rule, true
-}
-
-// valueField returns a field in which the elements of one side have the type of the elements of the
-// other, empty if there is none.
-func (m *ruleMaker) valueField(from, to *props) string {
-	spoke, hub := elements(from), elements(to)
-	if names := append(valueFields(spoke, hub), valueFields(hub, spoke)...); len(names) > 0 {
-		return One(m.Choices, names...)
-	}
-	return ""
 }
 
 // castsOf returns the casts between a string and a field with a schema.
@@ -265,6 +244,9 @@ func (m *ruleMaker) key(from, to namedField) string {
 	list := from.schema
 	if list.Items == nil {
 		list = to.schema
+	}
+	if list.Items == nil {
+		return "name"
 	}
 	if len(list.XListMapKeys) > 0 && m.Often(4) {
 		return list.XListMapKeys[0]

@@ -10,9 +10,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestExclude has a list whose elements the spoke v1 can only have with extract, and one whose elements the
+// TestWhere has a list whose elements the spoke v1 can only have with extract, and one whose elements the
 // hub v2 can only have with two types. Both have other rules for the elements, and other names.
-func TestExclude(t *testing.T) {
+func TestWhere(t *testing.T) {
 	c := converterOf(t, between(t,
 		`spec: {type: object, properties: {
 		   data: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}, old: {type: string}}}}}},
@@ -20,9 +20,8 @@ func TestExclude(t *testing.T) {
 		`spec: {type: object, properties: {
 		   dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, nullable: true, properties: {name: {type: string}}}, find: {type: string}, note: {type: string}}}},
 		   sources: {type: array, nullable: true, items: {type: object, properties: {type: {type: string}, url: {type: string}}}}}}`,
-		`{move: {from: .spec.data, to: .spec.dataFrom}}, {move: {from: ".spec.data[*].extract.key", to: ".spec.dataFrom[*].extract.name"}},
-		 {exclude: {to: ".spec.dataFrom[*]", without: .extract}},
-		 {move: {from: ".spec.sources[*].kind", to: ".spec.sources[*].type"}}, {exclude: {from: ".spec.sources[*]", without: .kind, values: [Git, Helm]}}`))
+		`{each: {from: .spec.data, to: .spec.dataFrom, where: [{to: .extract}]}}, {move: {from: ".spec.data[*].extract.key", to: ".spec.dataFrom[*].extract.name"}},
+		 {move: {from: ".spec.sources[*].kind", to: ".spec.sources[*].type"}}, {each: {from: .spec.sources, to: .spec.sources, where: [{from: .kind, values: [Git, Helm]}]}}`))
 	roundTrips{
 		"none":     {"v2", `"spec":{"dataFrom":[{"extract":{"name":"a"}}]}`, named("v1", "", `"spec":{"data":[{"extract":{"key":"a"}}]}`)},
 		"absent":   {"v2", `"spec":{}`, named("v1", "", `"spec":{}`)},
@@ -41,7 +40,7 @@ func TestExclude(t *testing.T) {
 	for name, test := range map[string]struct{ preserved, edited, want string }{
 		"an element is removed": {two, `"spec":{"data":[]}`, named("v2", "", `"spec":{"dataFrom":[{"find":"x"},{"find":"y"}]}`)},
 		"elements are added":    {two, `"spec":{"data":[{"extract":{"key":"1"}},{"extract":{"key":"2"}},{"extract":{}}]}`, named("v2", "", `"spec":{"dataFrom":[{"extract":{"name":"1"}},{"find":"x"},{"extract":{"name":"2"}},{"extract":{}},{"find":"y"}]}`)},
-		"it would be excluded":  {two, `"spec":{"data":[{},{"extract":{}}]}`, named("v2", `v1 {"~/spec/data/0":{}}`, `"spec":{"dataFrom":[{"extract":{}},{"find":"x"},{"find":"y"}]}`)},
+		"it does not meet it":   {two, `"spec":{"data":[{},{"extract":{}}]}`, named("v2", `v1 {"~/spec/data/0":{}}`, `"spec":{"dataFrom":[{"extract":{}},{"find":"x"},{"find":"y"}]}`)},
 		"the list is removed":   {two, `"spec":{}`, named("v2", `v1 {"!/spec/data":true}`, `"spec":{"dataFrom":[{"find":"x"},{"find":"y"}]}`)},
 		"the list is null":      {two, `"spec":{"data":null}`, named("v2", two, `"spec":{"dataFrom":null}`)},
 		"its object is removed": {two, ``, named("v2", "", ``)},
@@ -60,15 +59,15 @@ func TestExclude(t *testing.T) {
 	})
 }
 
-// TestExcludeInElements has lists in the elements of a list with keys, and of one without.
-func TestExcludeInElements(t *testing.T) {
+// TestWhereInElements has lists in the elements of a list with keys, and of one without.
+func TestWhereInElements(t *testing.T) {
 	const element = `list: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}`
 	c := converterOf(t, between(t,
 		`keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, `+element+`}}},
 		 plain: {type: array, items: {type: object, properties: {x: {type: string}, `+element+`}}}`,
 		`keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, `+element+`}}},
 		 plain: {type: array, items: {type: object, properties: {x: {type: string}, `+element+`}}}`,
-		`{move: {from: ".keyed[*].id", to: ".keyed[*].name"}}, {exclude: {to: ".keyed[*].list[*]", without: .a}}, {exclude: {to: ".plain[*].list[*]", without: .a}}`))
+		`{move: {from: ".keyed[*].id", to: ".keyed[*].name"}}, {each: {from: ".keyed[*].list", to: ".keyed[*].list", where: [{to: .a}]}}, {each: {from: ".plain[*].list", to: ".plain[*].list", where: [{to: .a}]}}`))
 	roundTrips{
 		"keys": {"v2", `"keyed":[{"name":"k","list":[{"b":"1"},{"a":"2"}]}]`, named("v1", `v2 {"~/keyed/[name=\"k\"]/list/0":{"b":"1"}}`, `"keyed":[{"id":"k","list":[{"a":"2"}]}]`)},
 		"no keys": {"v2", `"plain":[{"x":"0"},{"x":"1","list":[{"b":"1"}]}]`,
@@ -80,23 +79,24 @@ func TestExcludeInElements(t *testing.T) {
 	})
 }
 
-// TestExcludeRefused has rules that the compiler refuses.
-func TestExcludeRefused(t *testing.T) {
+// TestWhereRefused has rules that the compiler refuses.
+func TestWhereRefused(t *testing.T) {
 	const lists = `spec: {type: object, properties: {list: {type: array, items: {type: object, properties: {a: {type: string}, num: {type: integer}, in: {type: array, items: {type: string}}}}},
 		lists: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}, map: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}},
 		keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`
 	for name, test := range map[string]struct{ rules, want string }{
-		"neither side":  {`{exclude: {without: .a}}`, "set from, for a list of the spoke, or to, for one of the hub"},
-		"no elements":   {`{exclude: {to: .spec.list, without: .a}}`, "name the elements of a list that is a field: its path, and [*]"},
-		"list of lists": {`{exclude: {to: ".spec.lists[*][*]", without: .a}}`, "name the elements of a list that is a field: its path, and [*]"},
-		"unknown list":  {`{exclude: {to: ".spec.lis[*]", without: .a}}`, ".spec.list"},
-		"map":           {`{exclude: {to: ".spec.map[*]", without: .a}}`, "is no list in version v2"},
-		"keys":          {`{exclude: {to: ".spec.keyed[*]", without: .b}}`, "is a list with keys in version v2: server-side apply sends parts of its elements"},
-		"unknown field": {`{exclude: {to: ".spec.list[*]", without: .aa}}`, "version v2: "},
-		"in a list":     {`{exclude: {to: ".spec.list[*]", without: ".in[*]"}}`, "goes through a list or map: name a field of the element"},
-		"twice":         {`{exclude: {to: ".spec.list[*]", without: .a}}, {exclude: {to: ".spec.list[*]", without: .num}}`, "has another exclude rule: name all values that version v1 can have in one"},
-		"wrapped":       {`{wrap: {from: .spec.list, to: .spec.list}}, {exclude: {to: ".spec.list[*]", without: .a}}`, "already belongs to"},
-		"wrapped after": {`{exclude: {to: ".spec.list[*]", without: .a}}, {cel: {from: {l: .spec.list}, to: {l: .spec.list}, forward: {l: self.l}, backward: {l: self.l}}}`, "has .spec.list[*] in it, of which elements are excluded by"},
+		"neither side":    {`{each: {from: .spec.list, to: .spec.list, where: [{values: [a]}]}}`, "set from, for a field of the spoke's elements, or to, for one of the hub's"},
+		"elements":        {`{each: {from: ".spec.list[*]", to: ".spec.list[*]", where: [{to: .a}]}}`, "ends with [*]: name the list or map itself"},
+		"lists of lists":  {`{each: {from: .spec.lists, to: .spec.lists, where: [{to: .a}]}}`, ".a"},
+		"unknown list":    {`{each: {from: .spec.lis, to: .spec.list, where: [{to: .a}]}}`, ".spec.list"},
+		"map":             {`{each: {from: .spec.map, to: .spec.map, where: [{to: .a}]}}`, "is for the elements of a list, which is not a map in any version"},
+		"keys":            {`{each: {from: .spec.keyed, to: .spec.keyed, where: [{to: .b}]}}`, "the list has keys: server-side apply sends parts of its elements"},
+		"unknown field":   {`{each: {from: .spec.list, to: .spec.list, where: [{to: .aa}]}}`, "version v2: "},
+		"in a list":       {`{each: {from: .spec.list, to: .spec.list, where: [{to: ".in[*]"}]}}`, "goes through a list or map: name a field of the element"},
+		"twice":           {`{each: {from: .spec.list, to: .spec.list, where: [{to: .a}, {to: .num}]}}`, "there is another condition for these elements: name all values in one"},
+		"numbers":         {`{each: {from: .spec.list, to: .spec.list, where: [{to: .num, values: ["1"]}]}}`, ".num is of type integer: values are for a string"},
+		"paired twice":    {`{each: {from: .spec.list, to: .spec.list}}, {each: {from: .spec.list, to: .spec.list, where: [{to: .a}]}}`, "already belongs to"},
+		"read as a whole": {`{each: {from: .spec.list, to: .spec.list, where: [{to: .a}]}}, {cel: {from: {l: .spec.list}, to: {l: .spec.list}, forward: {l: self.l}, backward: {l: self.l}}}`, "already belongs to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := between(t, lists, lists, test.rules)
@@ -105,9 +105,9 @@ func TestExcludeRefused(t *testing.T) {
 	}
 }
 
-// TestExcludeWarnings: elements that are not excluded have the field, and one of the values. So there is no
+// TestWhereWarnings: elements that meet the condition have the field, and one of the values. So there is no
 // warning about what the other version requires of them.
-func TestExcludeWarnings(t *testing.T) {
+func TestWhereWarnings(t *testing.T) {
 	const v1 = `a: {type: array, items: {type: object, required: [e], properties: {e: {type: string}, f: {type: string}}}},
 		b: {type: array, items: {type: object, properties: {t: {type: string}}}}, c: {type: array, items: {type: object, required: [old], properties: {old: {type: string}}}}`
 	const v2 = `a: {type: array, items: {type: object, properties: {e: {type: string}, f: {type: string}}}},
@@ -115,8 +115,8 @@ func TestExcludeWarnings(t *testing.T) {
 	const move = `{move: {from: ".c[*].old", to: ".c[*].new"}}`
 	for rules, want := range map[string]int{
 		move: 2,
-		move + `, {exclude: {to: ".a[*]", without: .e}}, {exclude: {from: ".b[*]", without: .t, values: [Git]}}, {exclude: {to: ".c[*]", without: .new}}`: 0,
-		move + `, {exclude: {to: ".a[*]", without: .f}}, {exclude: {from: ".b[*]", without: .t}}, {exclude: {to: ".c[*]", without: .new}}`:                2,
+		move + `, {each: {from: .a, to: .a, where: [{to: .e}]}}, {each: {from: .b, to: .b, where: [{from: .t, values: [Git]}]}}, {each: {from: .c, to: .c, where: [{to: .new}]}}`: 0,
+		move + `, {each: {from: .a, to: .a, where: [{to: .f}]}}, {each: {from: .b, to: .b, where: [{from: .t}]}}, {each: {from: .c, to: .c, where: [{to: .new}]}}`:                2,
 	} {
 		if result := between(t, v1, v2, rules); len(result.Errors) > 0 || len(result.Warnings) != want {
 			t.Errorf("%s: got %v and %q, want %d warnings", rules, result.Errors, result.Warnings, want)

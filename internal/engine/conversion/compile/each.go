@@ -1,0 +1,366 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+)
+
+// An each rule gives what it pairs a place (placed.go). If one version has a list and the other a map, the place is a map in
+// both: the key is no field of the elements there. If one version has one value, the place is the value, or the first
+// element of the list.
+
+// formsOf returns the forms of a list, map or value in both versions, and why an each rule cannot pair them.
+func formsOf(rule *v1alpha1.EachRule, spoke, hub *schema.Structural) (spokeForm, hubForm conversion.Form, problem string) {
+	spokeForm, hubForm = formOf(spoke), formOf(hub)
+	if rule.Key == "" && spokeForm == conversion.FormMap && hubForm == conversion.FormList && difference(spoke, hub.Items, nil) == "" {
+		spokeForm = conversion.FormOne // the list has such maps
+	}
+	if rule.Key == "" && hubForm == conversion.FormMap && spokeForm == conversion.FormList && difference(hub, spoke.Items, nil) == "" {
+		hubForm = conversion.FormOne
+	}
+	if spokeForm == conversion.FormOne && hubForm != conversion.FormList || spokeForm == conversion.FormMap && hubForm == conversion.FormOne {
+		return "", "", fmt.Sprintf("is of type %s, and %s of type %s: an each rule is for two lists, two maps (additionalProperties), a list and a map, or a list and one value", typeName(hub), rule.From, typeName(spoke))
+	}
+	return spokeForm, hubForm, ""
+}
+
+func formOf(s *schema.Structural) conversion.Form {
+	switch {
+	case s.Items != nil:
+		return conversion.FormList
+	case valuesOf(s) != nil:
+		return conversion.FormMap
+	}
+	return conversion.FormOne
+}
+
+// findEach finds the place of what an each rule pairs. It leaves errors to addEach.
+func (c *compiler) findEach(pair candidate, paths []pathsOfRule) {
+	p := placed{rule: pair.rule, key: pair.rule.Each.Key}
+	var problem string
+	if p.spokeForm, p.hubForm, problem = formsOf(pair.rule.Each, pair.spoke, pair.hub); problem != "" {
+		return
+	}
+	if problem = c.keyProblem(&p, pair); problem != "" {
+		return
+	}
+	whole := slices.ContainsFunc(paths, func(rule pathsOfRule) bool {
+		isElement := func(list conversion.Path) func(conversion.Path) bool {
+			return func(path conversion.Path) bool {
+				return len(path) == len(list)+1 && path.HasPrefix(list) && path[len(list)] == conversion.Each
+			}
+		}
+		return slices.ContainsFunc(rule.spoke, isElement(pair.from)) || slices.ContainsFunc(rule.hub, isElement(pair.to))
+	})
+	if problem = elementsProblem(p, pair, whole); problem == "" {
+		problem = c.placeProblem(pair)
+	}
+	if problem != "" {
+		c.notPlaced[pair.rule.fldPath.String()] = problem
+		return
+	}
+	c.addPlace(pair, p)
+}
+
+// keyProblem returns why the elements of a list cannot be identified by the key of the rule, and notes its type.
+func (c *compiler) keyProblem(p *placed, pair candidate) string {
+	rule := pair.rule.Each
+	isMap := p.spokeForm == conversion.FormMap || p.hubForm == conversion.FormMap
+	if rule.Key == "" && (p.spokeForm == p.hubForm || !isMap) {
+		return ""
+	}
+	for _, side := range []struct {
+		form conversion.Form
+		*schema.Structural
+	}{{p.spokeForm, pair.spoke}, {p.hubForm, pair.hub}} {
+		of := elementsOf(side.Structural)
+		if side.form == conversion.FormOne || of == nil {
+			return "is of no use for one value: remove it"
+		}
+		key, found := of.Properties[rule.Key]
+		switch {
+		case side.form == conversion.FormMap && p.spokeForm == p.hubForm:
+			return "is of no use for two maps, whose elements have keys: remove it"
+		case side.form == conversion.FormMap && found:
+			return "is a field of the map's objects too: they are known by their keys in the map, remove it from that version's schema"
+		case side.form == conversion.FormList && (!found || key.Type != "string" && key.Type != "integer" || key.XIntOrString):
+			return fmt.Sprintf("is no field of the list's objects that is a string or an integer: they have %s", elementText(of))
+		case side.form == conversion.FormList:
+			p.integerKey = key.Type == "integer"
+		}
+	}
+	return ""
+}
+
+// elementsProblem returns why elements cannot be paired, empty if they can. whole is true if a rule is for them as a whole.
+func elementsProblem(p placed, pair candidate, whole bool) string {
+	spoke, hub := p.elementOf(pair.spoke, false), p.elementOf(pair.hub, true)
+	isList := p.spokeForm != conversion.FormOne && p.hubForm != conversion.FormOne
+	switch {
+	case whole && isList, isStruct(spoke) && isStruct(hub), isList && sameElements(spoke, hub), difference(spoke, hub, nil) == "":
+		return ""
+	case !isList:
+		return "the list has " + elementText(p.listElement(spoke, hub)) + ", and the value is of another type"
+	}
+	return fmt.Sprintf("one version has %s and the other %s: write a rule for them, such as {move: {from: %q, to: %q}}",
+		elementText(spoke), elementText(hub), pair.from.String()+"[*]", pair.to.String()+"[*].name")
+}
+
+// listElement returns the schema of the side that has a list.
+func (p placed) listElement(spoke, hub *schema.Structural) *schema.Structural {
+	if p.spokeForm == conversion.FormList {
+		return spoke
+	}
+	return hub
+}
+
+// elementText names the elements of a list or map.
+func elementText(s *schema.Structural) string {
+	if isStruct(s) && len(s.Properties) > 0 {
+		return "objects with the fields " + few(slices.Sorted(maps.Keys(s.Properties)))
+	}
+	return "values of type " + typeName(s)
+}
+
+// elementOf returns the schema of the elements of one side, without the key that is their name in a map.
+func (p placed) elementOf(s *schema.Structural, ofHub bool) *schema.Structural {
+	form, other := p.spokeForm, p.hubForm
+	if ofHub {
+		form, other = other, form
+	}
+	switch {
+	case form == conversion.FormOne:
+		return s
+	case form == conversion.FormList && other == conversion.FormMap:
+		return without(s.Items, p.key)
+	}
+	return elementsOf(s)
+}
+
+// inPlace returns the schema of one side in the place.
+func (p placed) inPlace(s *schema.Structural, ofHub bool) *schema.Structural {
+	switch {
+	case p.spokeForm == p.hubForm:
+		return s
+	case p.spokeForm == conversion.FormOne || p.hubForm == conversion.FormOne:
+		return p.elementOf(s, ofHub)
+	}
+	asMap := &schema.Structural{Generic: schema.Generic{Type: "object", Nullable: s.Nullable}}
+	asMap.AdditionalProperties = &schema.StructuralOrBool{Structural: p.elementOf(s, ofHub)}
+	return asMap
+}
+
+// without returns a copy of an object's schema that lacks a field.
+func without(s *schema.Structural, name string) *schema.Structural {
+	rest := *s
+	rest.Properties = maps.Clone(s.Properties)
+	delete(rest.Properties, name)
+	if s.ValueValidation != nil {
+		validation := *s.ValueValidation
+		validation.Required = slices.DeleteFunc(slices.Clone(validation.Required), func(required string) bool { return required == name })
+		rest.ValueValidation = &validation
+	}
+	return &rest
+}
+
+func (c *compiler) addEach(rule *v1alpha1.EachRule, fldPath place) {
+	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
+	if !ok {
+		return
+	}
+	place := c.placeBy(c.rule)
+	if place == nil {
+		c.refuseEach(rule, p, fldPath)
+		return
+	}
+	c.addCollection(p)
+	for i := range rule.Where {
+		c.addCondition(&rule.Where[i], p, *place, fldPath.Child("where").Index(i))
+	}
+}
+
+// refuseEach says why an each rule cannot pair two fields.
+func (c *compiler) refuseEach(rule *v1alpha1.EachRule, p pairing, fldPath place) {
+	pair := candidate{rule: c.rule, spoke: p.spokeSchema, hub: p.hubSchema}
+	spokeForm, hubForm, problem := formsOf(rule, p.spokeSchema, p.hubSchema)
+	switch key := c.keyProblem(&placed{spokeForm: spokeForm, hubForm: hubForm, key: rule.Key}, pair); {
+	case p.spoke[0] == "metadata" || p.hub[0] == "metadata":
+		c.invalid(fldPath.Child("to"), rule.To, "a label or an annotation has no elements: use a cast or a cel rule")
+	case problem != "":
+		c.invalid(fldPath.Child("to"), rule.To, "%s", problem)
+	case key != "" && rule.Key == "":
+		c.refuse(fldPath.Child("key"), field.Required(fldPath.Child("key").path, "name the field of the list's objects that is their key in the map"))
+	case key != "":
+		c.invalid(fldPath.Child("key"), rule.Key, "%s", key)
+	default:
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be paired with %s: %s", rule.From, c.notPlaced[c.rule.fldPath.String()])
+	}
+}
+
+// addCollection adds what the current rule pairs, which moves with its collection.
+func (c *compiler) addCollection(p pairing) {
+	place := c.placeBy(c.rule)
+	collection, reshaped := c.collectionOf(p.scope, place.place), (place.spokeForm == conversion.FormOne) != (place.hubForm == conversion.FormOne)
+	collection.NotNullSpoke = losesNull(p.hubSchema, p.spokeSchema) || reshaped && !p.spokeSchema.Nullable
+	collection.NotNullHub = losesNull(p.spokeSchema, p.hubSchema) || reshaped && !p.hubSchema.Nullable
+}
+
+// selection is what a condition says of the elements of a place.
+type selection struct {
+	elements conversion.Path
+	ofHub    bool
+	// field is the complete path of the field that the elements of both versions have, with one of the values if there are
+	// any.
+	field  conversion.Path
+	values []string
+}
+
+// addCondition adds the selection of elements to the collection.
+func (c *compiler) addCondition(where *v1alpha1.EachCondition, p pairing, of placed, fldPath place) {
+	text, ofHub, child, ok := c.oneOf(where.From, where.To, fldPath, "set from, for a field of the spoke's elements, or to, for one of the hub's")
+	if !ok {
+		return
+	}
+	own, held := c.spokeSide(), p.spokeSchema
+	if ofHub {
+		own, held = c.hubSide(), p.hubSchema
+	}
+	element := of.elementOf(held, ofHub)
+	path, found, ok := c.fieldIn(own, element, text, child)
+	switch isKey := ok && len(path) == 1 && slices.Contains(held.XListMapKeys, path[0]); {
+	case !ok:
+		return
+	case of.spokeForm == conversion.FormMap || of.hubForm == conversion.FormMap || held.Items == nil:
+		c.invalid(child, text, "is for the elements of a list, which is not a map in any version")
+		return
+	case (isListMap(p.spokeSchema) || isListMap(p.hubSchema)) && !isKey:
+		c.invalid(child, text, "the list has keys: server-side apply sends parts of its elements, which may lack any field but these: name a key; without where, elements are converted one by one")
+		return
+	case len(where.Values) > 0 && found.Type != "string":
+		c.invalid(fldPath.Child("values"), where.Values, "%s is of type %s: values are for a string", text, typeName(found))
+		return
+	}
+	collection := c.collectionOf(p.scope, of.place)
+	taken := &collection.ExcludeSpoke
+	if ofHub {
+		taken = &collection.ExcludeHub
+	}
+	if *taken != nil {
+		c.invalid(child, text, "there is another condition for these elements: name all values in one")
+		return
+	}
+	*taken = &conversion.Exclusion{Without: path, Values: where.Values}
+	elements := of.place
+	if of.spokeForm == of.hubForm {
+		elements = append(slices.Clip(of.place), conversion.Each)
+	}
+	c.selections = append(c.selections, selection{elements, ofHub, slices.Concat(elements, path), where.Values})
+}
+
+// fieldIn resolves the path of a field in an element.
+func (c *compiler) fieldIn(own side, element *schema.Structural, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+	path, err := conversion.ParsePath(string(text))
+	if err != nil {
+		c.invalid(fldPath, text, "%s", err)
+		return nil, nil, false
+	}
+	if slices.Contains(path, conversion.Each) {
+		c.invalid(fldPath, text, "goes through a list or map: name a field of the element")
+		return nil, nil, false
+	}
+	found, err := resolveIn(element, path)
+	if err != nil {
+		c.invalid(fldPath, text, "version %s: %s", own.version, err)
+		return nil, nil, false
+	}
+	return path, found, true
+}
+
+// hasField reports whether all elements that both versions have, have a field.
+func (c *compiler) hasField(path conversion.Path, ofHub bool) bool {
+	return slices.ContainsFunc(c.selections, func(s selection) bool {
+		return s.ofHub == ofHub && len(path) > len(s.elements) && s.field.HasPrefix(path)
+	})
+}
+
+// selected returns the schema of a field in the elements that both versions have.
+func (c *compiler) selected(s *schema.Structural, path conversion.Path, ofHub bool) *schema.Structural {
+	i := slices.IndexFunc(c.selections, func(s selection) bool {
+		return s.ofHub == ofHub && len(s.values) > 0 && slices.Equal(s.field, path)
+	})
+	if i < 0 {
+		return s
+	}
+	limited, validation := *s, validationOf(s)
+	validation.Enum = nil
+	for _, value := range c.selections[i].values {
+		validation.Enum = append(validation.Enum, schema.JSON{Object: value})
+	}
+	limited.ValueValidation = &validation
+	return &limited
+}
+
+// staysIn reports whether the field at a path is in an element that the other version may lack.
+func (c *compiler) staysIn(path conversion.Path, ofHub bool) bool {
+	return slices.ContainsFunc(c.selections, func(s selection) bool { return path.HasPrefix(s.elements) }) ||
+		slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(p.place) && p.rule.Each != nil && c.mayStay(p, ofHub) })
+}
+
+// mayStay reports whether a part of a list or map of one side may have no place in the other version.
+func (c *compiler) mayStay(p placed, ofHub bool) bool {
+	own, other := c.schemaOf(p, ofHub), c.schemaOf(p, !ofHub)
+	switch {
+	case c.elementsMayStay(p, ofHub):
+		return true
+	case p.spokeForm == p.hubForm:
+		return false
+	case own.Items != nil && other.Items == nil && valuesOf(other) == nil:
+		return !isOneItem(own)
+	case own.Items != nil:
+		return true // it may be in another order
+	case other.Items != nil && valuesOf(own) != nil:
+		return p.integerKey || valuesOf(own).Nullable || holdsAnything(valuesOf(own))
+	}
+	return false
+}
+
+// elementsMayStay reports whether a rule that makes elements of the other version leaves some out.
+func (c *compiler) elementsMayStay(p placed, ofHub bool) bool {
+	_, other := c.sides(ofHub)
+	i := slices.IndexFunc(*other.claims, func(to claim) bool {
+		return len(to.path) == len(p.place)+1 && to.path.HasPrefix(p.place) && to.path[len(p.place)] == conversion.Each
+	})
+	return i >= 0 && c.mayLeaveOut((*other.claims)[i].rule, ofHub)
+}
+
+// mayStayWhole reports whether the other version may have no list, map or value for one of this side.
+func (c *compiler) mayStayWhole(p placed, ofHub bool) bool {
+	own := c.schemaOf(p, ofHub)
+	if own.Items != nil && (p.spokeForm == conversion.FormMap || p.hubForm == conversion.FormMap) {
+		return !isListMap(own) || !slices.Equal(own.XListMapKeys, []string{p.key}) || own.Items.Nullable
+	}
+	return c.mayStay(p, ofHub) || slices.ContainsFunc(c.selections, func(s selection) bool { return s.elements.HasPrefix(p.place) && len(s.elements) <= len(p.place)+1 })
+}
+
+// schemaOf returns the schema of a list, map or value on one side.
+func (c *compiler) schemaOf(p placed, ofHub bool) *schema.Structural {
+	own, _ := c.sides(ofHub)
+	found, _ := resolve(own.own, p.own(ofHub))
+	return found
+}
+
+// isOneItem reports whether a list always has exactly one element, which is not null.
+func isOneItem(list *schema.Structural) bool {
+	v := list.ValueValidation
+	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
+}

@@ -1,0 +1,84 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conversion
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+)
+
+// describe says what a function reads, in the paths of its source version.
+func (s *Scope) describe(f *function) {
+	ofSpoke := f.toHub
+	for _, path := range slices.Concat(f.drops, f.derivedPaths) {
+		f.dropped.Add(path, Each).Whole = true
+		f.unread.Add(path, Each).Whole = true
+	}
+	only, _ := ends(ofSpoke, s.OnlySpoke, s.OnlyHub)
+	for i := range only {
+		leaf := &only[i]
+		f.knowText(leaf.Path)
+		switch at := leaf.Path; {
+		case leaf.Known != nil:
+			holder := f.unread.Add(at, Each)
+			holder.Others = &preserve.Paths{Whole: true}
+			for _, name := range leaf.Known {
+				holder.Add([]string{name}, Each)
+			}
+		case leaf.Shell:
+			f.unread.Add(at, Each).Bare = true
+		case !leaf.Null && leaf.Common == nil:
+			f.unread.Add(at, Each).Whole = true
+		}
+	}
+	for _, d := range f.fills {
+		if d.atSource {
+			f.unread.Add(d.Path, Each).Whole = true
+		}
+	}
+	for _, m := range f.moves {
+		f.unread.Add(m.from, Each)
+		f.knowText(m.from)
+	}
+	for i, x := range f.exchanges {
+		for j := range x.from {
+			f.knowText(x.from[j].Path)
+			f.together.Add(x.from[j].Path, Each).Group = i + 1
+			f.unread.Add(x.from[j].Path, Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
+		}
+	}
+	for _, c := range f.collections {
+		if c.form == FormList && c.Key != "" {
+			f.known.Add(c.from, Each).Keys = []string{c.Key}
+		}
+		at := c.Inside(!f.toHub, nil)
+		f.unread.Join(at, Each, c.inner.unread)
+		f.dropped.Join(at, Each, c.inner.dropped)
+		f.together.Join(at, Each, c.inner.together)
+		f.known.Join(at, Each, c.inner.known)
+	}
+}
+
+// knowText notes that a rule knows a label or an annotation.
+func (f *function) knowText(path Path) {
+	if len(path) > 0 && path[0] == "metadata" {
+		f.known.Add(path, Each).Text = true
+	}
+}
+
+// reads reports whether an expression may read a field of the spoke, or of the hub.
+func (c *CEL) reads(ofSpoke bool, field int) bool {
+	fields, expressions := ends(ofSpoke, c.Spoke, c.Hub)
+	return slices.ContainsFunc(expressions, func(e CELField) bool {
+		for i, after := range strings.Split(e.Expression, expression.Self) {
+			if i > 0 && !strings.HasPrefix(after, ".") {
+				return true // it reads all fields
+			}
+		}
+		return strings.Contains(e.Expression, fields[field].Name)
+	})
+}
