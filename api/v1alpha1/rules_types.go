@@ -298,9 +298,9 @@ type ValuePair struct {
 // fields are missing, nothing is computed, unless whenMissing is Evaluate. A value that
 // would not come back unchanged is preserved.
 //
-// With only one of forward and backward, the rule derives the fields that it computes: they
-// follow the fields that it reads, and what a client writes to them is dropped. Other rules may
-// be for the fields that it reads.
+// A field without an expression is only read: other rules may be for it. With only one of forward
+// and backward, the rule derives the fields that it computes: they follow the fields that it
+// reads, and what a client writes to them is dropped.
 // +kubebuilder:validation:XValidation:rule="has(self.forward) || has(self.backward)",message="set forward, backward, or both"
 type CELRule struct {
 	// from names the spoke's fields. The expressions use these names: letters, digits and
@@ -314,12 +314,12 @@ type CELRule struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	To map[string]Path `json:"to"`
-	// forward has an expression over the spoke's fields for every name of to.
+	// forward has expressions over the spoke's fields, for names of to.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	Forward map[string]CELExpression `json:"forward,omitempty"`
-	// backward has an expression over the hub's fields for every name of from.
+	// backward has expressions over the hub's fields, for names of from.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16

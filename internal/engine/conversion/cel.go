@@ -9,10 +9,28 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
 
-// computesSpoke and computesHub report whether the rule computes the fields of a side. Those of the other one have no
-// expressions.
-func (c *CEL) computesSpoke() bool { return c.Spoke[0].Expression != "" }
-func (c *CEL) computesHub() bool   { return c.Hub[0].Expression != "" }
+// computesSpoke and computesHub report whether the rule computes fields of a side.
+func (c *CEL) computesSpoke() bool { return len(computed(c.Spoke)) > 0 }
+func (c *CEL) computesHub() bool   { return len(computed(c.Hub)) > 0 }
+
+// computed returns the indexes of the fields that have an expression.
+func computed(fields []CELField) (indexes []int) {
+	for i := range fields {
+		if fields[i].Expression != "" {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// at returns the elements with these indexes.
+func at[T any](all []T, indexes []int) []T {
+	some := make([]T, len(indexes))
+	for i, index := range indexes {
+		some[i] = all[index]
+	}
+	return some
+}
 
 // compile returns what computes the fields of the hub, and those of the spoke; nil for fields without expressions.
 func (c *CEL) compile() (forward, backward *expression.Program, err error) {
@@ -25,12 +43,12 @@ func (c *CEL) compile() (forward, backward *expression.Program, err error) {
 		return nil, nil, err
 	}
 	if c.computesHub() {
-		if forward, err = expression.New(spoke, hub, c.Bounds); err != nil {
+		if forward, err = expression.New(spoke, at(hub, computed(c.Hub)), c.Bounds); err != nil {
 			return nil, nil, err
 		}
 	}
 	if c.computesSpoke() {
-		backward, err = expression.New(hub, spoke, c.Bounds)
+		backward, err = expression.New(hub, at(spoke, computed(c.Spoke)), c.Bounds)
 	}
 	return forward, backward, err
 }
@@ -42,19 +60,19 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	computed := func(program *expression.Program, from []CELField) (indexes []int) {
+	fromNothing := func(program *expression.Program, from, to []CELField) (indexes []int) {
 		if program == nil {
 			return nil
 		}
 		in := expression.Input{Values: make([][]byte, len(from)), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
 		for i, text := range program.Evaluate(in, new(expression.Budget)) {
 			if text != nil {
-				indexes = append(indexes, i)
+				indexes = append(indexes, computed(to)[i])
 			}
 		}
 		return indexes
 	}
-	return computed(backward, c.Hub), computed(forward, c.Spoke), nil
+	return fromNothing(backward, c.Hub, c.Spoke), fromNothing(forward, c.Spoke, c.Hub), nil
 }
 
 func expressionFields(fields []CELField) ([]expression.Field, error) {

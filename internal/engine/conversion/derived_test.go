@@ -18,6 +18,24 @@ const (
 	derived    = toMode + `, {cel: {from: {c: .status.replicas}, to: {m: .spec.mode}, backward: {c: "self.m == 'Running' ? 1 : 0"}}}`
 )
 
+// TestReads has rules in both directions that read a field which another rule moves, and one that only its version has.
+func TestReads(t *testing.T) {
+	c := converterOf(t, between(t,
+		"spec: {type: object, properties: {size: {type: integer}, unit: {type: string}, own: {type: string}}}", "spec: {type: object, properties: {amount: {type: string}, unit: {type: string}}}, of: {type: string}",
+		`{move: {from: .spec.unit, to: .of}}, {drop: {to: .spec.unit}},
+		 {cel: {from: {size: .spec.size, unit: .spec.unit, own: .spec.own}, to: {amount: .spec.amount, of: .of}, forward: {amount: "string(self.size) + self.?unit.orValue('') + self.?own.orValue('')"}, backward: {size: "int(self.amount.replace(self.?of.orValue(''), ''))"}}}`))
+	roundTrips{
+		"both":             {"v1", `"spec":{"size":3,"unit":"Mi"}`, named("v2", "", `"spec":{"amount":"3Mi"},"of":"Mi"`)},
+		"back":             {"v2", `"spec":{"amount":"3Mi"},"of":"Mi"`, named("v1", "", `"spec":{"size":3,"unit":"Mi"}`)},
+		"without the unit": {"v1", `"spec":{"size":3}`, named("v2", "", `"spec":{"amount":"3"}`)},
+		"only the unit":    {"v1", `"spec":{"unit":"Mi"}`, named("v2", "", `"of":"Mi"`)},
+		"what is only there": {"v1", `"spec":{"size":3,"own":"x"}`,
+			named("v2", `v1 {"/spec/own":"x","/spec/size":3}`, `"spec":{"amount":"3x"}`)},
+	}.check(t, c)
+	edited := strings.Replace(convert(t, c, named("v1", "", `"spec":{"size":3,"unit":"Mi"}`), "v2"), "3Mi", "4Mi", 1)
+	wantAnyPreserved(t, "edited", named("v1", "", `"spec":{"size":4,"unit":"Mi"}`), convert(t, c, edited, "v1"))
+}
+
 // TestDerived computes fields of one version from fields that other rules convert.
 func TestDerived(t *testing.T) {
 	for name, d := range map[string]struct{ v1, v2, rules, at, object, there, edit, with, back string }{

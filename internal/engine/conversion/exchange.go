@@ -21,7 +21,9 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []Field
-	table    []literalPair
+	// reads is true for each source field that other rules may be for.
+	reads []bool
+	table []literalPair
 	// structure is the schema of the value in a document, nil if unknown.
 	structure *shape.Schema
 	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
@@ -47,8 +49,19 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		if toHub.program, fromHub.program, err = e.CEL.compile(); err != nil {
 			return nil, nil, err
 		}
-		toHub.computed = slices.Concat(hub.at, e.Hub[0].Path).String()
-		fromHub.computed = slices.Concat(spoke.at, e.Spoke[0].Path).String()
+		toHub.to, fromHub.to = at(e.Hub, computed(e.CEL.Hub)), at(e.Spoke, computed(e.CEL.Spoke))
+		for i := range e.CEL.Spoke {
+			toHub.reads = append(toHub.reads, e.CEL.Spoke[i].Expression == "")
+		}
+		for i := range e.CEL.Hub {
+			fromHub.reads = append(fromHub.reads, e.CEL.Hub[i].Expression == "")
+		}
+		if len(toHub.to) > 0 {
+			toHub.computed = slices.Concat(hub.at, toHub.to[0].Path).String()
+		}
+		if len(fromHub.to) > 0 {
+			fromHub.computed = slices.Concat(spoke.at, fromHub.to[0].Path).String()
+		}
 	}
 	return toHub, fromHub, nil
 }
@@ -56,14 +69,20 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 // computesMissing reports whether a rule computes values also from nothing.
 func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMissing }
 
+// isRead reports whether other rules may be for a source field.
+func (e *exchange) isRead(field int) bool { return e.reads != nil && e.reads[field] }
+
 // exchange takes the source fields of an exchange out of an object, and appends the values of its target fields: nil for
-// those that have none.
-func (r *conversionRun) exchange(x *exchange, object *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
+// those that have none. It reads other fields in whole, from which no rule has taken anything.
+func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
 	values, there := r.Room(len(x.from))[:len(x.from)], false
 	for i, f := range x.from {
-		if values[i] = object.At(f.Path); values[i] != nil {
-			there, object = true, r.WithAt(object, f.Path, nil)
+		if x.isRead(i) {
+			values[i] = whole.At(f.Path)
+		} else if values[i] = object.At(f.Path); values[i] != nil {
+			object = r.WithAt(object, f.Path, nil)
 		}
+		there = there || values[i] != nil
 	}
 	start := len(to)
 	images = to[:start+len(x.to)]

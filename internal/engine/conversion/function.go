@@ -305,9 +305,9 @@ func (r *conversionRun) valueOr(from string, value []byte) []byte {
 
 // apply converts a value, nil if the target version has nothing.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
-	images := r.Room(f.fields)
+	whole, images := value, r.Room(f.fields)
 	for _, x := range f.derived {
-		images, _ = r.exchange(x, value, images)
+		images, _ = r.exchange(x, value, whole, images)
 	}
 	if !value.Is(tree.Object) && !f.ofElements {
 		for _, c := range f.collections {
@@ -323,7 +323,7 @@ func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
 		value = r.WithAt(value, path, nil)
 	}
 	for _, x := range f.exchanges {
-		images, value = r.exchange(x, value, images)
+		images, value = r.exchange(x, value, whole, images)
 	}
 	fills := make([]bool, len(f.fills))
 	for i, d := range f.fills {

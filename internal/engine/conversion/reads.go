@@ -46,6 +46,9 @@ func (s *Scope) describe(f *function) {
 	}
 	for i, x := range f.exchanges {
 		for j := range x.from {
+			if x.isRead(j) {
+				continue
+			}
 			f.knowText(x.from[j].Path)
 			f.together.Add(x.from[j].Path, Each).Group = i + 1
 			f.unread.Add(x.from[j].Path, Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
@@ -60,6 +63,13 @@ func (s *Scope) describe(f *function) {
 		f.dropped.Join(at, Each, c.inner.dropped)
 		f.together.Join(at, Each, c.inner.together)
 		f.known.Join(at, Each, c.inner.known)
+	}
+	for _, x := range f.exchanges {
+		for j := range x.from {
+			if x.isRead(j) && x.CEL.reads(ofSpoke, j) {
+				f.unread.Remove(x.from[j].Path, Each)
+			}
+		}
 	}
 }
 

@@ -59,8 +59,7 @@ type Spoke struct {
 type Scope struct {
 	Moves     []Move     `json:"moves,omitempty"`
 	Exchanges []Exchange `json:"exchanges,omitempty"`
-	// Derived are exchanges by expressions that only compute the fields of one side. They read those of the other side
-	// freely, and what those of their own side have otherwise is dropped.
+	// Derived are exchanges by expressions that only compute the fields of one side. What these have otherwise is dropped.
 	Derived  []Exchange `json:"derived,omitempty"`
 	Defaults []Default  `json:"defaults,omitempty"`
 	// DropSpoke and DropHub are the fields that are dropped.
@@ -162,11 +161,11 @@ func (c *Collection) Form(hub bool) Form {
 
 // Inside returns the path of the elements in the hub, or in the spoke, below another path.
 func (c *Collection) Inside(hub bool, above Path) Path {
-	if at := slices.Concat(above, c.At(hub)); c.Form(hub) == FormOne {
+	at := slices.Concat(above, c.At(hub))
+	if c.Form(hub) == FormOne {
 		return at
-	} else {
-		return append(at, Each)
 	}
+	return append(at, Each)
 }
 
 // IsOne reports whether both sides have one value, such as an object that moves.
@@ -258,7 +257,8 @@ type CELField struct {
 	Name string `json:"name"`
 	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
 	Schema json.RawMessage `json:"schema"`
-	// Expression computes it from the fields of the other side. It is empty if the rule only reads the field.
+	// Expression computes it from the fields of the other side. It is empty if the rule only reads the field, which other
+	// rules may be for.
 	Expression string `json:"expression"`
 }
 

@@ -37,13 +37,16 @@ func (c *Converter) sharedFields(s *Scope, at Path) (all []sharedField) {
 
 // moved returns the address in one version for that in another one, and whether it leads to the field or below it.
 func (f sharedField) moved(at preserve.Address, from, to *version) (moved preserve.Address, is bool) {
-	at = from.rules.counterpart(at, true)
-	return to.rules.counterpart(at, false), at.IsBelow(f.path, Each)
+	inHub, known := from.rules.counterpart(at, true)
+	if !known || !inHub.IsBelow(f.path, Each) {
+		return nil, false
+	}
+	return to.rules.counterpart(inHub, false)
 }
 
 // counterpart returns where what is at an address of the spoke is in the hub, or the reverse, as far as rules move the lists,
-// maps and objects around it.
-func (s *Scope) counterpart(at preserve.Address, toHub bool) preserve.Address {
+// maps and objects around it. It is not known if rules move something else there, or to another form.
+func (s *Scope) counterpart(at preserve.Address, toHub bool) (moved preserve.Address, known bool) {
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		from, to := ends(toHub, c.Spoke, c.Hub)
@@ -51,16 +54,23 @@ func (s *Scope) counterpart(at preserve.Address, toHub bool) preserve.Address {
 		case !at.IsBelow(from, Each):
 			continue
 		case c.SpokeForm != c.HubForm:
-			return at // siblings are not in what has another form
+			return nil, false
 		}
-		moved := preserve.AddressOf(to)
+		moved = preserve.AddressOf(to)
 		rest := at[len(from):]
 		if !c.IsOne() && len(rest) > 0 {
 			moved, rest = append(moved, rest[0].Rename(c.Scope.keyName(toHub))), rest[1:]
 		}
-		return append(moved, c.Scope.counterpart(rest, toHub)...)
+		inside, known := c.Scope.counterpart(rest, toHub)
+		return append(moved, inside...), known
 	}
-	return at
+	isTaken := slices.ContainsFunc(s.Collections, func(c Collection) bool { return at.IsBelow(c.At(toHub), Each) })
+	return at, !isTaken
+}
+
+// IsTaken reports whether rules move something else to a path that a field has in the spoke.
+func (s *Scope) IsTaken(path Path) bool {
+	return slices.ContainsFunc(s.Collections, func(c Collection) bool { return path.HasPrefix(c.Hub) && !path.HasPrefix(c.Spoke) })
 }
 
 // keyName returns the function from names of keys to those that a rule moves them to.
@@ -85,19 +95,41 @@ func (r *conversionRun) adopt(to *version) {
 	own := r.data[to]
 	for _, field := range to.shared {
 		of := r.data[field.sibling]
-		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
-			at, is := field.moved(e.At, field.sibling, to)
-			if !is || e.Kind != preserve.Value {
-				return false
+		var rest []preserve.Entry
+		for _, e := range of.Entries {
+			part, left := r.partOf(e, field, field.sibling)
+			if at, is := field.moved(part.At, field.sibling, to); !is || e.Kind != preserve.Value {
+				rest = append(rest, e)
+				continue
+			} else if part.At = at; !hasValueAt(own.Entries, at) {
+				own.Entries = append(slices.Clip(own.Entries), part)
 			}
-			if e.At = at; !hasValueAt(own.Entries, at) {
-				own.Entries = append(slices.Clip(own.Entries), e)
+			if left.Value != nil {
+				rest = append(rest, left)
 			}
-			return true
-		})
+		}
+		of.Entries = rest
 		r.data[field.sibling] = of
 	}
 	r.data[to] = own
+}
+
+// partOf returns the part of an entry that is the value of a shared field, and what is left of it: nothing, unless the entry
+// is of an object around the field.
+func (r *conversionRun) partOf(e preserve.Entry, field sharedField, from *version) (part, left preserve.Entry) {
+	around, known := from.rules.counterpart(e.At, true)
+	if !known || e.Kind != preserve.Value || len(around) >= len(field.path) || !around.IsBelow(field.path[:len(around)], Each) || slices.Contains(field.path[len(around):], Each) {
+		return e, preserve.Entry{}
+	}
+	inside := field.path[len(around):]
+	value := e.Value.At(inside)
+	if value == nil {
+		return e, preserve.Entry{}
+	}
+	part, left = e, e
+	part.At, part.Value = append(slices.Clip(e.At), preserve.AddressOf(inside)...), value
+	left.Value = r.WithAt(e.Value, inside, nil)
+	return part, left
 }
 
 // discardShared removes the entries of other spokes for fields that a spoke shares with them, and of which it has just

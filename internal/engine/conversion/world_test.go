@@ -337,10 +337,8 @@ func withoutDropped(s *conversion.Scope, value any, ofSpoke bool) any {
 				withoutDropped(&c.Scope, held[name], ofSpoke)
 			}
 		case []any:
-			for i, element := range held {
-				if i == 0 || c.Form(ofSpoke) != conversion.FormOne { // the others stay whole
-					withoutDropped(&c.Scope, element, ofSpoke)
-				}
+			for _, element := range held {
+				withoutDropped(&c.Scope, element, ofSpoke)
 			}
 		}
 	}
@@ -415,7 +413,7 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 		made.addIf(c.IsOne(), "an object in another")
 		made.addIf(c.SpokeForm != c.HubForm && (c.SpokeForm == conversion.FormMap || c.HubForm == conversion.FormMap), "a list and a map")
 		made.addIf(c.SpokeForm != c.HubForm && !c.IsOne(), "another form")
-		made.addIf(slices.ContainsFunc(c.Scope.Moves, func(m conversion.Move) bool { return len(m.Spoke)*len(m.Hub) == 0 }), "elements as a whole")
+		made.addIf(slices.ContainsFunc(c.Scope.Exchanges, func(x conversion.Exchange) bool { return len(x.Spoke[0].Path)*len(x.Hub[0].Path) == 0 }), "elements as a whole")
 		made.addIf(slices.ContainsFunc(c.Scope.Moves, func(m conversion.Move) bool { return len(m.Hub) == 1 && slices.Contains(c.Keys, m.Hub[0]) }), "a renamed key")
 		moves := !slices.Equal(c.Spoke, c.Hub)
 		elsewhere := moves && !slices.Equal(c.Spoke[:len(c.Spoke)-1], c.Hub[:len(c.Hub)-1])

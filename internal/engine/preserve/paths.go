@@ -49,6 +49,20 @@ func (p *Paths) Add(path []string, each string) *Paths {
 	return p
 }
 
+// Remove removes a path from the set, with everything in it, and the objects around it.
+func (p *Paths) Remove(path []string, each string) {
+	for _, name := range path {
+		if p.Whole {
+			p.Whole, p.Bare, p.Others = false, true, whole
+		}
+		if _, named := p.members[name]; !named && name != each && p.Others != nil && p.Others.Whole {
+			p.Add([]string{name}, each).Whole = true
+		}
+		p = p.Add([]string{name}, each)
+	}
+	*p = Paths{}
+}
+
 // in returns the set of what is in a value.
 func (p *Paths) in(s Segment) *Paths {
 	switch {

@@ -168,7 +168,10 @@ func (r *restorer) carry(e *Entry) {
 
 // otherName returns the name of the element that has had another name, empty if none or several have.
 func (r *restorer) otherName(list *tree.Node, s Schema, name string) (found string) {
-	bare, _, _ := strings.Cut(name, ",")
+	bare, ordinal, _ := strings.Cut(name, ",")
+	if strings.HasPrefix(name, "#") && ordinal != "" {
+		return "" // of elements that were equal, one is gone
+	}
 	keys, _ := keysIn(name)
 	for i, element := range list.Elems() {
 		if "#"+r.Digest(element.Source(r.run)) != bare && keyName(r.Arena, element, keys) != name {
@@ -185,8 +188,11 @@ func (r *restorer) otherName(list *tree.Node, s Schema, name string) (found stri
 // asElement returns an inserted element as the value of the element with its keys, if a client has made one.
 func (r *restorer) asElement(e *Entry) *Entry {
 	list, s := r.find(r.base, r.schema, e.At)
-	if name := keyName(r.Arena, e.Value, s.keys()); name != "" && r.element(list, s, name) != nil {
-		element := r.partOf(e, e.At.with(Segment{Name: name, Element: true}), e.Value)
+	name := keyName(r.Arena, e.Value, s.keys())
+	at := e.At.with(Segment{Name: name, Element: true})
+	isRenamed := func(key string) bool { return r.isMade(at.with(Segment{Name: key})) } // that element gets another key
+	if name != "" && r.element(list, s, name) != nil && !slices.ContainsFunc(s.keys(), isRenamed) {
+		element := r.partOf(e, at, e.Value)
 		element.Kind, element.Index = Value, 0
 		return element
 	}

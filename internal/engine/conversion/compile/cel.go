@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -22,8 +23,8 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
 		return
 	}
-	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, fldPath.Child("from"), fldPath.Child("backward"))
-	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, fldPath.Child("to"), fldPath.Child("forward"))
+	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
+	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
 		return
 	}
@@ -47,10 +48,12 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 		c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
 		return
 	}
+	c.rulePaths = append(c.rulePaths, rulePaths{spoke.computed(), hub.computed()})
 	for i, path := range hub.paths {
-		c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
+		if hub.fields[i].Expression != "" {
+			c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
+		}
 	}
-	c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
 }
 
 // checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
@@ -100,12 +103,31 @@ func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
 	return paths
 }
 
+// computed returns the paths of the fields that have an expression.
+func (s *celSide) computed() (paths []conversion.Path) {
+	for i, f := range s.fields {
+		if f.Expression != "" {
+			paths = append(paths, s.paths[i])
+		}
+	}
+	return paths
+}
+
 func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
 
-// celSide claims the fields and pairs them with the expressions that compute them. Without expressions, the rule only
-// reads the fields, and claims none.
+// isReadIn reports whether one of the expressions may read a field.
+func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
+	for _, expression := range expressions {
+		if strings.Contains(string(expression), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// celSide claims the fields that have an expression. The rule only reads the others, in the expressions of the other side.
 func (c *compiler) celSide(
-	of side, fields map[string]v1alpha1.Path, expressions map[string]v1alpha1.CELExpression, named, computed place,
+	of side, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
 ) (s celSide, ok bool) {
 	s, ok = celSide{named: named}, len(fields) > 0
 	if !ok {
@@ -117,13 +139,13 @@ func (c *compiler) celSide(
 			ok = false
 			continue
 		}
-		if len(expressions) > 0 && expressions[name] == "" {
-			c.refuse(computed.Key(name), field.Required(computed.Key(name).path, "write the expression that computes "+string(fields[name])))
-			ok = false
-		}
 		find := c.claim
-		if len(expressions) == 0 {
+		if expressions[name] == "" {
 			find = c.find
+			if !isReadIn(others, name) {
+				c.invalid(named.Key(name), fields[name], "no expression of %s computes it, and none reads it: write one, or remove the name", computed.path)
+				ok = false
+			}
 		}
 		path, schema, found := find(of, fields[name], named.Key(name))
 		ok = ok && found

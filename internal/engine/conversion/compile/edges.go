@@ -159,8 +159,8 @@ func (c *compiler) share(object conversion.Path) {
 	}
 	for _, scope := range scopes {
 		shared := conversion.Shared{Spoke: spoke.local(object, scope), Hub: hub.local(object, scope)}
-		if len(shared.Spoke) == 0 || len(shared.Hub) == 0 {
-			continue
+		if len(shared.Spoke) == 0 || len(shared.Hub) == 0 || slices.Contains(shared.Spoke, conversion.Each) || slices.Contains(shared.Hub, conversion.Each) {
+			continue // the object itself, or an element of a list that is one value in the other version
 		}
 		for _, out := range leaving {
 			for _, path := range out.spoke {

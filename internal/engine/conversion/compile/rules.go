@@ -371,11 +371,11 @@ func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Pa
 
 // sharedKeys returns the fields of the hub that identify elements on both sides. A key that a rule changes cannot identify
 // elements, but one that a rule moves to the key of the other side can. The path is that of a field in the elements.
-func (c *compiler) sharedKeys(field conversion.Path, spoke, hub *schema.Structural) []string {
+func (c *compiler) sharedKeys(inElements conversion.Path, spoke, hub *schema.Structural) []string {
 	if !isListMap(spoke) || !isListMap(hub) || len(spoke.XListMapKeys) != len(hub.XListMapKeys) {
 		return nil
 	}
-	at := func(key string) conversion.Path { return append(field[:len(field)-1:len(field)-1], key) }
+	at := func(key string) conversion.Path { return append(slices.Clip(inElements[:len(inElements)-1]), key) }
 	for i, ofHub := range hub.XListMapKeys {
 		ofSpoke := spoke.XListMapKeys[i]
 		left, right := childOf(spoke.Items, ofSpoke), childOf(hub.Items, ofHub)

@@ -51,7 +51,7 @@ func lackingFields(s *conversion.Scope, inHub string, at conversion.Path, root *
 	for i := range s.OnlySpoke {
 		leaf := &s.OnlySpoke[i]
 		found, err := resolve(root, slices.Concat(at, leaf.Path))
-		if special := leaf.Shell || leaf.Null || leaf.Known != nil || leaf.Common != nil; !special && err == nil {
+		if special := leaf.Shell || leaf.Null || leaf.Known != nil || leaf.Common != nil; !special && err == nil && !s.IsTaken(leaf.Path) {
 			fields = append(fields, lackingField{leaf, inHub + leaf.Path.Pointer(), found})
 		}
 	}

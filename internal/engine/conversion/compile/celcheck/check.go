@@ -14,6 +14,7 @@ package celcheck
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -91,8 +92,9 @@ func Check(from, to []Field, bounds expression.Bounds, elements uint64) []Proble
 }
 
 func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
-	if to[0].Expression == "" {
-		return nil // the rule only reads them
+	to = slices.DeleteFunc(slices.Clone(to), func(field Field) bool { return field.Expression == "" }) // these are only read
+	if len(to) == 0 {
+		return nil
 	}
 	scope, err := newScope(from)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -39,11 +40,44 @@ func (m *ruleMaker) cel() []v1alpha1.Rule {
 	for i, field := range right {
 		rule.To[fmt.Sprint("h", i)] = field.path
 	}
-	rule.Forward, rule.Backward = m.expressions(right, left, "h", "s"), m.expressions(left, right, "s", "h")
+	readLeft, readRight := m.alsoRead(rule.From, left, m.spoke, "s"), m.alsoRead(rule.To, right, m.hub, "h")
+	rule.Forward, rule.Backward = m.expressions(right, readLeft, "h", "s"), m.expressions(left, readRight, "s", "h")
 	if m.Often(5) {
 		rule.WhenMissing = v1alpha1.CELEvaluate
 	}
 	return []v1alpha1.Rule{{CEL: rule}}
+}
+
+// alsoRead sometimes names one more field, which the rule only reads, and returns all.
+func (m *ruleMaker) alsoRead(named map[string]v1alpha1.Path, computed, fields []namedField, prefix string) []namedField {
+	if m.IntN(3) > 0 {
+		return computed
+	}
+	for _, field := range Shuffled(m.Choices, fields) {
+		if field.scope == computed[0].scope && constants[field.schema.Type] != nil && !has(computed, field.path) && !m.isDropped(field.path) {
+			named[fmt.Sprint(prefix, len(computed))] = field.path
+			return append(slices.Clip(computed), field)
+		}
+	}
+	return computed
+}
+
+// isDropped reports whether a rule so far drops a field: what is computed from it would not come back.
+func (m *ruleMaker) isDropped(path v1alpha1.Path) bool {
+	return slices.ContainsFunc(m.made, func(rule v1alpha1.Rule) bool {
+		return rule.Drop != nil && strings.HasPrefix(string(path), string(rule.Drop.From+rule.Drop.To))
+	})
+}
+
+// isRead reports whether an expression so far reads a field, or a part of it.
+func (m *ruleMaker) isRead(path v1alpha1.Path) bool {
+	return slices.ContainsFunc(m.made, func(rule v1alpha1.Rule) bool {
+		if rule.CEL == nil {
+			return false
+		}
+		spoke, hub := rule.Paths()
+		return slices.ContainsFunc(slices.Concat(spoke, hub), func(read v1alpha1.Path) bool { return strings.HasPrefix(string(read), string(path)) })
+	})
 }
 
 // someOf returns one or two fields in a scope that expressions can compute, often with the paths of the

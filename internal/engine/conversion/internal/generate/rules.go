@@ -121,10 +121,10 @@ func (m *ruleMaker) rules() []v1alpha1.Rule {
 	if m.IntN(2) == 0 && has(m.hub, from.path) && has(m.spoke, to.path) {
 		return append(rules, v1alpha1.Rule{Move: &v1alpha1.MoveRule{From: to.path, To: from.path}})
 	}
-	if m.Rarely(3) && has(m.hub, from.path) {
+	if m.Rarely(3) && has(m.hub, from.path) && !m.isRead(from.path) {
 		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{To: from.path}})
 	}
-	if m.Rarely(3) && has(m.spoke, to.path) {
+	if m.Rarely(3) && has(m.spoke, to.path) && !m.isRead(to.path) {
 		rules = append(rules, v1alpha1.Rule{Drop: &v1alpha1.DropRule{From: to.path}})
 	}
 	return rules
