@@ -114,7 +114,7 @@ func (r *conversionRun) adopt(to *version) {
 	r.data[to] = own
 }
 
-// partOf returns the part of an entry that is the value of a shared field, and what is left of it: nothing, unless the entry
+// partOf returns the part of an entry that is the value of a shared field, and the rest of it: nothing, unless the entry
 // is of an object around the field.
 func (r *conversionRun) partOf(e preserve.Entry, field sharedField, from *version) (part, left preserve.Entry) {
 	around, known := from.rules.counterpart(e.At, true)
