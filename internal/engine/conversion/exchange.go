@@ -70,7 +70,7 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMissing }
 
 // isRead reports whether other rules may be for a source field.
-func (e *exchange) isRead(field int) bool { return e.reads != nil && e.reads[field] }
+func (e *exchange) isRead(field int) bool { return field < len(e.reads) && e.reads[field] }
 
 // exchange takes the source fields of an exchange out of an object, and appends the values of its target fields: nil for
 // those that have none. It reads other fields in whole, from which no rule has taken anything.

@@ -117,8 +117,8 @@ func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) 
 
 // isReadIn reports whether one of the expressions may read a field.
 func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
-	for _, expression := range expressions {
-		if strings.Contains(string(expression), name) {
+	for _, text := range expressions {
+		if strings.Contains(string(text), name) {
 			return true
 		}
 	}
