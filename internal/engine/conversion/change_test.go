@@ -155,7 +155,7 @@ func (e *evolution) change(t *testing.T) {
 func (e *evolution) wantStillPreserved(t *testing.T, here, there reading, version string) {
 	t.Helper()
 	for pointer := range here.entries {
-		_, live := valueAt(here.object, pointer)
+		_, live := valueAt(here.object, withIndexes(here.object, pointer))
 		if !carries(there.entries, pointer) && !live && !e.isPartOfLive(nil, here.object, version, pointer) {
 			t.Fatalf("%s is not carried on:\n%s\nbecame\n%s", pointer, here.text, there.text)
 		}

@@ -140,12 +140,12 @@ func (c *each) reshape(r *conversionRun, held *tree.Node) *tree.Node {
 }
 
 // mapOf turns a list of objects into a map: their keys become the names of its members. There is no map if an element has no
-// key, or two have the same.
+// key, or two have the same, also if only one of them is for the other version.
 func (c *each) mapOf(r *conversionRun, list *tree.Node) *tree.Node {
 	if !list.Is(tree.List) {
 		return nil
 	}
-	made := r.NewObject()
+	made, left := r.NewObject(), map[string]bool{}
 	for _, element := range list.Elems() {
 		key := element.Get(c.Key)
 		name := key.Text()
@@ -155,11 +155,13 @@ func (c *each) mapOf(r *conversionRun, list *tree.Node) *tree.Node {
 		case c.IntegerKey || !key.Is(tree.String):
 			return nil
 		}
-		if made.Get(name) != nil {
+		if made.Get(name) != nil || left[name] {
 			return nil
 		}
 		if member := r.From(c.inner.apply(r, r.With(element, c.Key, nil)), element); member != nil {
 			made = r.With(made, name, member)
+		} else {
+			left[name] = true
 		}
 	}
 	if made.Len() == 0 && list.Len() > 0 {

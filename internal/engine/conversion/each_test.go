@@ -79,6 +79,36 @@ func TestWhereInElements(t *testing.T) {
 	})
 }
 
+// TestKeyStays has a map that is a list with keys, and an expression inside, which reads what is preserved: deciding that
+// one element at a time leaves its key alone.
+func TestKeyStays(t *testing.T) {
+	c := converterOf(t, between(t,
+		`spec: {type: object, properties: {services: {type: object, additionalProperties: {type: object, properties: {size: {type: string}}}}}}`,
+		`spec: {type: object, properties: {components: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {
+		   name: {type: string}, sizes: {type: array, items: {type: string}}}}}}}`,
+		`{each: {from: .spec.services, to: .spec.components, key: name}},
+		 {cel: {from: {size: ".spec.services[*].size"}, to: {sizes: ".spec.components[*].sizes"}, forward: {sizes: "[self.size]"}, backward: {size: "self.sizes[0]"}}}`))
+	roundTrips{
+		"first": {"v2", `"spec":{"components":[{"name":"x","sizes":["1","2"]}]}`, named("v1", `v2 {"~/spec/components/[name=\"x\"]/sizes/1":"2"}`, `"spec":{"services":{"x":{"size":"1"}}}`)},
+		"two": {"v2", `"spec":{"components":[{"name":"x","sizes":["1","2"]},{"name":"y","sizes":["3","4"]}]}`,
+			named("v1", `v2 {"~/spec/components/[name=\"x\"]/sizes/1":"2","~/spec/components/[name=\"y\"]/sizes/1":"4"}`, `"spec":{"services":{"x":{"size":"1"},"y":{"size":"3"}}}`)},
+	}.check(t, c)
+}
+
+// TestSameKeys has a list that is a map of its values. Of two elements with the same key, one has no value: the map would
+// have the other one only, and what is preserved of the first would come back into it.
+func TestSameKeys(t *testing.T) {
+	c := converterOf(t, between(t,
+		`spec: {type: object, properties: {vars: {type: array, items: {type: object, properties: {k: {type: string}, v: {type: string}, w: {type: string}}}}}}`,
+		`spec: {type: object, properties: {vars: {type: object, additionalProperties: {type: string}}}}`,
+		`{each: {from: .spec.vars, to: .spec.vars, key: k}}, {move: {from: ".spec.vars[*].v", to: ".spec.vars[*]"}}`))
+	roundTrips{
+		"one":   {"v1", `"spec":{"vars":[{"k":"b","v":"1"},{"k":"a","w":"2"}]}`, named("v2", `v1 {"~/spec/vars/1":{"k":"a","w":"2"}}`, `"spec":{"vars":{"b":"1"}}`)},
+		"first": {"v1", `"spec":{"vars":[{"k":"a","w":"2"},{"k":"a","v":"1"}]}`, named("v2", `v1 {"/spec/vars":[{"k":"a","w":"2"},{"k":"a","v":"1"}]}`, `"spec":{}`)},
+		"last":  {"v1", `"spec":{"vars":[{"k":"a","v":"1"},{"k":"a","w":"2"}]}`, named("v2", `v1 {"/spec/vars":[{"k":"a","v":"1"},{"k":"a","w":"2"}]}`, `"spec":{}`)},
+	}.check(t, c)
+}
+
 // TestWhereRefused has rules that the compiler refuses.
 func TestWhereRefused(t *testing.T) {
 	const lists = `spec: {type: object, properties: {list: {type: array, items: {type: object, properties: {a: {type: string}, num: {type: integer}, in: {type: array, items: {type: string}}}}},

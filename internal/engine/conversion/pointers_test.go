@@ -41,6 +41,29 @@ func isElement(segment string) bool { return strings.HasPrefix(segment, "[") || 
 // quoted returns a text as a JSON string.
 func quoted(text string) string { return string(tree.Quote(nil, text)) }
 
+// withIndexes returns a pointer with indexes of elements for the digests of their contents.
+func withIndexes(object any, pointer string) (with string) {
+	for segment := range strings.SplitSeq(pointer[1:], "/") {
+		if name, found := strings.CutPrefix(segment, "[#"); found {
+			content, ordinal, _ := strings.Cut(strings.TrimSuffix(name, "]"), ",")
+			left, _ := strconv.Atoi(ordinal)
+			list, _ := valueAt(object, with)
+			elements, _ := list.([]any)
+			for i, element := range elements {
+				if quoted(content) != digest(generate.Plain(element)) {
+					continue
+				}
+				if left--; left <= 0 {
+					segment = strconv.Itoa(i)
+					break
+				}
+			}
+		}
+		with += "/" + segment
+	}
+	return with
+}
+
 // names reports whether a segment of a pointer names an element by its keys.
 func names(segment string, element any) bool {
 	inner, isName := strings.CutPrefix(unescapePointer(segment), "[")

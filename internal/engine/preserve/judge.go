@@ -367,6 +367,7 @@ func (r *restorer) judgeElement(of *element, restored []*Entry) (done bool) {
 		return false
 	}
 	last, other, live := of.at[len(of.at)-1], r.other, base.Source(r.run)
+	r.NewRun() // base stays as it is
 	for _, name := range of.part.Other {
 		other = other.member(name)
 	}

@@ -132,6 +132,7 @@ func TestCheck(t *testing.T) {
 		"map for an object":             {"self.a", textMap, port, 1, ""},
 		"map for an object without any": {"{'a': 1.5}", text, port, 1, "gives map(string, double), and the field is of type object"},
 		"mixed map for an object":       {"{'name': dyn(self.a), 'port': dyn(1)}", text, port, 1, ""},
+		"empty object":                  {"self.a ? optional.of({}) : optional.none()", `{type: boolean}`, `{type: object}`, 1, ""},
 		"object":                        {"self.a", port, port, 1, ""},
 		"object with more":              {"self.a", port, `{type: object, properties: {name: {type: string}}}`, 1, "gives self.a, and the field is of type object"},
 		"object with other types":       {"self.a", port, `{type: object, properties: {name: {type: string}, port: {type: string}, tags: {type: array, items: {type: string}}}}`, 1, "gives self.a, and the field is of type object"},

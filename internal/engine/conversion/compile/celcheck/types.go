@@ -110,10 +110,13 @@ func (s scope) isAssignableList(element *types.Type, field *expression.Schema) b
 }
 
 // isAssignableMap accepts a map for an object if at least one field of the object accepts the map's
-// values. The type does not say which keys the map has.
+// values. The type does not say which keys the map has, so {}, whose values are dyn, is any object.
 func (s scope) isAssignableMap(key, value *types.Type, field *expression.Schema) bool {
 	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !field.Untyped() {
 		return false
+	}
+	if value.Kind() == types.DynKind {
+		return true
 	}
 	for name := range field.Properties() {
 		if s.isAssignable(value, field.Member(name)) {
