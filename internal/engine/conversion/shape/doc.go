@@ -6,8 +6,7 @@
 // before it restores them, because everyone who may write an object may write its
 // annotations.
 //
-// A schema is stripped (package strip), read once (read.go), perhaps with other names of
-// members (names.go), and walked by field and element (schema.go). Fits first checks the bytes (scan.go, members.go):
+// A schema is stripped (package strip), read once (read.go), and walked by field and element (schema.go). Fits first checks the bytes (scan.go, members.go):
 // types, null, unknown and duplicate members, and the usual limits of strings.
 // That is enough for most values. Other limits need decoding: the value is decoded once,
 // as the API server does it, filled with defaults and validated (valid.go, lists.go,
