@@ -135,8 +135,9 @@ func (s *step) aligned(source, own path) (aligned path, reshaped bool) {
 		case map[string]any:
 			if at := slices.Index(own, segment); isIndex && at >= 0 {
 				element, _ := preserved.Find(s.after, own[:at+1])
-				if i := slices.IndexFunc(s.namesOf(element), func(name string) bool { return held[name] != nil }); i >= 0 {
-					segment, reshaped = s.namesOf(element)[i], true
+				names := s.namesOf(element)
+				if i := slices.IndexFunc(names, func(name string) bool { return held[name] != nil }); i >= 0 {
+					segment, reshaped = names[i], true
 				} else if held[segment] == nil {
 					continue // it is one value
 				}

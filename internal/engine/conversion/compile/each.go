@@ -134,11 +134,7 @@ func elementText(s *schema.Structural) string {
 
 // elementOf returns the schema of the elements of one side, without the key that is their name in a map.
 func (p placed) elementOf(s *schema.Structural, ofHub bool) *schema.Structural {
-	form, other := p.spokeForm, p.hubForm
-	if ofHub {
-		form, other = other, form
-	}
-	switch {
+	switch form, other := p.forms(ofHub); {
 	case form == conversion.FormOne:
 		return s
 	case form == conversion.FormList && other == conversion.FormMap:

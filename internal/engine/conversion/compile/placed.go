@@ -39,14 +39,18 @@ func (p placed) own(ofHub bool) conversion.Path {
 	return p.spoke
 }
 
+// forms returns the form on one side, and on the other.
+func (p placed) forms(ofHub bool) (own, other conversion.Form) {
+	if ofHub {
+		return p.hubForm, p.spokeForm
+	}
+	return p.spokeForm, p.hubForm
+}
+
 // inside returns the path on one side of what is in the place: of the elements of a list, if that is one value in the other
 // version.
 func (p placed) inside(ofHub bool) conversion.Path {
-	form, other := p.spokeForm, p.hubForm
-	if ofHub {
-		form, other = other, form
-	}
-	if form == conversion.FormList && other == conversion.FormOne {
+	if form, other := p.forms(ofHub); form == conversion.FormList && other == conversion.FormOne {
 		return append(slices.Clip(p.own(ofHub)), conversion.Each)
 	}
 	return p.own(ofHub)
