@@ -134,6 +134,32 @@ func TestPartsOfARule(t *testing.T) {
 	}
 }
 
+// TestListMadeAgain has an element that had no list by newer rules, and a list that a client makes there later: the list is
+// as the client made it.
+func TestListMadeAgain(t *testing.T) {
+	const value = "l: {type: object, properties: {a: {type: string}}}"
+	before := converterOf(t, between(t, "l: {type: array, items: {type: object, properties: {a: {type: string}}}}", value, "{each: {from: .l, to: .l}}"))
+	after := converterOf(t, between(t, "l: {x-kubernetes-preserve-unknown-fields: true}", value, ""))
+	there := convert(t, before, named("v1", "", `"l":[{"a":"1"},{"a":"2"}]`), "v2")
+	back := convert(t, after, there, "v1")
+	wantAnyPreserved(t, "at first", named("v1", "", `"l":{"a":"1"}`), back)
+	wantAnyPreserved(t, "by the former rules", named("v1", "", `"l":[{"a":"1"},{"a":"2"}]`), convert(t, before, convert(t, after, back, "v2"), "v1"))
+	const list = `"l":[{"a":"3"},{"a":"4"}]`
+	made := strings.Replace(back, `"l":{"a":"1"}`, list, 1)
+	wantAnyPreserved(t, "again", named("v1", "", list), convert(t, after, convert(t, after, made, "v2"), "v1"))
+}
+
+// TestObjectOfFormerRules has values in one object, which were preserved by the current and by former rules: those of the
+// former ones make the object again, and the others come back in it.
+func TestObjectOfFormerRules(t *testing.T) {
+	c := converterOf(t, between(t,
+		"o: {type: object, properties: {a: {type: string}, b: {type: string}}}",
+		"l: {type: array, items: {type: object, properties: {c: {type: string}}}}", "{each: {from: .o, to: .l}}"))
+	object := named("v2", `v1 {"/o/a":"1"}`, "")
+	object = strings.Replace(object, `{\"/o/a\":\"1\"}`, `{\"/o/a\":\"1\"},\"older\":{\"rules\":\"former\",\"hidden\":{\"/o/b\":\"2\"}}`, 1)
+	wantAnyPreserved(t, "back", named("v1", "", `"o":{"a":"1","b":"2"}`), convert(t, c, object, "v1"))
+}
+
 // TestRefusedStatus has a preserved value below .status, of earlier rules or forged. It is restored
 // only if the policy allows that.
 func TestRefusedStatus(t *testing.T) {

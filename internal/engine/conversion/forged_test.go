@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
@@ -54,19 +56,20 @@ func (w *world) liveStays(t testing.TB, live, forged, version, other string) {
 	where := forged + "\nis at " + other + "\n" + there + "\nwhere the object has"
 	wantThere, gotThere := withoutPreserved(withoutServerMetadata(t, honest)), withoutPreserved(withoutServerMetadata(t, there))
 	if w.count(w.independent()); w.oneToOne() {
-		w.wantLive(t, wantThere, gotThere, where)
+		w.wantLive(t, wantThere, gotThere, w.schemas[other], where)
 	}
 	if !reflect.DeepEqual(wantThere, gotThere) {
 		w.count("left out: the way back of objects to which forged data added values")
 		return
 	}
 	back, want := convert(t, w.converter, there, version), convert(t, w.converter, honest, version)
-	w.wantLive(t, withoutPreserved(withoutServerMetadata(t, want)), withoutPreserved(withoutServerMetadata(t, back)), where)
+	w.wantLive(t, withoutPreserved(withoutServerMetadata(t, want)), withoutPreserved(withoutServerMetadata(t, back)), w.schemas[version], where)
 }
 
 // wantLive compares all scalars of a value with a value that may have more members. A null may be
-// an object, and vice versa: see emptyAsNull.
-func (w *world) wantLive(t testing.TB, live, got any, where string) {
+// an object, and vice versa: see emptyAsNull. It may also be a default, which an API server fills in
+// for a null that the schema does not allow.
+func (w *world) wantLive(t testing.TB, live, got any, s *schema.Structural, where string) {
 	t.Helper()
 	if slices.ContainsFunc(w.Values, func(value any) bool { return reflect.DeepEqual(value, live) }) {
 		return // a default
@@ -75,7 +78,7 @@ func (w *world) wantLive(t testing.TB, live, got any, where string) {
 	case map[string]any:
 		object, _ := got.(map[string]any)
 		for name, value := range live {
-			w.wantLive(t, value, object[name], where+"."+name)
+			w.wantLive(t, value, object[name], step(s, name), where+"."+name)
 		}
 	case []any:
 		list, _ := got.([]any)
@@ -84,11 +87,11 @@ func (w *world) wantLive(t testing.TB, live, got any, where string) {
 		}
 		for i, value := range live {
 			if len(list) == len(live) { // a map may have a new member, which may be any element of a list
-				w.wantLive(t, value, list[i], where+"[]")
+				w.wantLive(t, value, list[i], step(s, conversion.Each), where+"[]")
 			}
 		}
 	case nil:
-		if _, isObject := got.(map[string]any); !isObject {
+		if _, isObject := got.(map[string]any); !isObject && (s == nil || s.Default.Object == nil || !reflect.DeepEqual(got, s.Default.Object)) {
 			wantEqual(t, live, got, "%s", where)
 		}
 	default:

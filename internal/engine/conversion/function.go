@@ -43,11 +43,10 @@ type function struct {
 
 // move moves a value, of which the inside may be converted by itself. The value may stay where it is.
 type move struct {
-	from, to []string
+	from, to Path
 	each     *each
+	stays    bool
 }
-
-func (m *move) stays() bool { return m.each != nil && slices.Equal(m.from, m.to) }
 
 // fill is a Default. A field of the source version is removed, and one of the target version filled in.
 type fill struct {
@@ -179,11 +178,15 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 // put after it.
 func (f *function) orderMoves() {
 	for _, c := range f.collections {
-		f.moves = append(f.moves, move{c.from, c.to, c})
+		f.moves = append(f.moves, move{from: c.from, to: c.to, each: c})
 	}
 	slices.SortStableFunc(f.moves, func(a, b move) int { return cmp.Compare(len(b.from), len(a.from)) })
 	for i := range f.moves {
-		if !f.moves[i].stays() {
+		m := &f.moves[i]
+		m.stays = slices.Equal(m.from, m.to) && !slices.ContainsFunc(f.moves, func(around move) bool {
+			return !slices.Equal(around.from, around.to) && (m.from.HasPrefix(around.from) || m.to.HasPrefix(around.to))
+		})
+		if !m.stays {
 			f.puts = append(f.puts, i)
 		}
 	}
@@ -371,7 +374,7 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 		case m.each != nil:
 			become = m.each.apply(r, held)
 		}
-		if !m.stays() {
+		if !m.stays {
 			taken[i], become = become, nil
 		}
 		if become != held {

@@ -86,6 +86,19 @@ func TestPlacedObject(t *testing.T) {
 	})
 }
 
+// TestPlacedAround moves an object while a list in it, or in the object where it goes, keeps its path.
+func TestPlacedAround(t *testing.T) {
+	c := converterOf(t, between(t,
+		"spec: {type: object, properties: {port: {type: integer}, mode: {type: string}, net: {type: object, properties: {ip: {type: string}}}}}",
+		"spec: {type: object, properties: {port: {type: array, items: {type: integer}}, net: {type: object, properties: {mode: {type: string}, net: {type: object, properties: {ip: {type: string}}}}}}}",
+		`{move: {from: .spec, to: .spec.net}}, {each: {from: .spec.port, to: .spec.port}}`))
+	roundTrips{
+		"both":          {"v1", `"spec":{"port":80,"mode":"m"}`, named("v2", "", `"spec":{"net":{"mode":"m"},"port":[80]}`)},
+		"back":          {"v2", `"spec":{"port":[80],"net":{"net":{"ip":"i"}}}`, named("v1", "", `"spec":{"net":{"ip":"i"},"port":80}`)},
+		"more than one": {"v2", `"spec":{"port":[80,90],"net":{}}`, named("v1", `v2 {"/spec/port/1":90}`, `"spec":{"port":80}`)},
+	}.check(t, c)
+}
+
 // TestPlacedInElements moves a map and an object to other objects of the elements of a list, whose key has
 // another name.
 func TestPlacedInElements(t *testing.T) {

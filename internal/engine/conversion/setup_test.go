@@ -206,6 +206,9 @@ func structuralSchemas(t testing.TB, crd *apiextensionsv1.CustomResourceDefiniti
 
 // step returns the schema of an element, a member or a field, nil if there is none.
 func step(at *schema.Structural, segment string) *schema.Structural {
+	if at == nil {
+		return nil
+	}
 	if segment == conversion.Each && at.Items != nil {
 		return at.Items
 	}

@@ -132,6 +132,11 @@ func (e *Entry) Is(other *Entry) bool {
 // Is reports whether two addresses lead to the same place.
 func (a Address) Is(other Address) bool { return a.compare(other) == 0 }
 
+// isIn reports whether an address leads to a place or into it.
+func (a Address) isIn(place Address) bool {
+	return len(a) >= len(place) && a[:len(place)].Is(place)
+}
+
 var (
 	escapes   = strings.NewReplacer("~", "~0", "/", "~1")
 	unescapes = strings.NewReplacer("~1", "/", "~2", "[", "~0", "~")

@@ -4,6 +4,7 @@
 package preserve
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,17 @@ func (r *restorer) judge(entries []*Entry) {
 	if len(rest) > few {
 		rest = r.tryClean(rest)
 	}
+	// Objects that the others need may come back from what other rules have preserved.
+	slices.SortStableFunc(rest, func(a, b *Entry) int { return cmp.Compare(r.age(a), r.age(b)) })
 	r.try(r.byGroup(rest))
+}
+
+// age is 0 for an entry that other rules have preserved, and 1 for any other.
+func (r *restorer) age(e *Entry) int {
+	if e.Rules != r.rules {
+		return 0
+	}
+	return 1
 }
 
 func (r *restorer) accept(entries []*Entry) {

@@ -94,15 +94,19 @@ func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, 
 	return y, carried, d.withOwn(own, x, v.Source)
 }
 
-// withOwn adds earlier entries of the version of x, which found no place in it, if there still is nothing.
+// withOwn adds earlier entries of the version of x, which found no place in it, if there still is nothing. A list that has
+// been made again since, and that an entry has as a whole, is without the elements that had no list.
 func (d *differ) withOwn(own []Entry, x *tree.Node, s Schema) []Entry {
 	if len(own) == 0 {
 		return d.found
 	}
 	n, found := newNamer(d.Arena, 0), d.found
 	for _, e := range own {
-		value, _ := n.find(x, s, e.At)
-		isLive := value != nil && e.Kind != Insert && e.Kind != Order
+		value, at := n.find(x, s, e.At)
+		isLive := value != nil && e.Kind != Order
+		if e.Kind == Insert {
+			isLive = isLive && at.allowsInsert(e.Value) && slices.ContainsFunc(found, func(o Entry) bool { return o.Kind == Value && e.At.isIn(o.At) })
+		}
 		if !isLive && !slices.ContainsFunc(found, func(o Entry) bool { return o.Is(&e) }) {
 			d.found = append(d.found, e)
 		}

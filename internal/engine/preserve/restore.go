@@ -285,7 +285,7 @@ func isValueUnread(value *tree.Node, unread *Paths) bool {
 func (r *restorer) fits(e *Entry, at location) bool {
 	switch e.Kind {
 	case Insert:
-		return at.schema.shape != nil && at.schema.shape.Items() != nil && at.schema.elem().allowsElement(e.Value)
+		return at.schema.allowsInsert(e.Value)
 	case Absent, Order:
 		return r.isWritable(e.At)
 	}

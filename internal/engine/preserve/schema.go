@@ -176,6 +176,11 @@ func (s Schema) knowsText(at Segment) bool {
 	return text != nil && text.Text
 }
 
+// allowsInsert reports whether an API server accepts a value as an element of a list.
+func (s Schema) allowsInsert(value *tree.Node) bool {
+	return s.shape != nil && s.shape.Items() != nil && s.elem().allowsElement(value)
+}
+
 // allowsElement is allows for an element of a list. Required fields may be missing, because rules may drop them.
 func (s Schema) allowsElement(value *tree.Node) bool {
 	if !value.Is(tree.Object) {
