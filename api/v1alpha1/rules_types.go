@@ -294,9 +294,9 @@ type ValuePair struct {
 // the object. An expression gives no value if it reads a
 // missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
 // optional.of(self.a) : optional.none(). Results are checked against the field's type: at
-// compile time if their type is known then, and each time if they are dyn. If all input
-// fields are missing, nothing is computed, unless whenMissing is Evaluate. A value that
-// would not come back unchanged is preserved.
+// compile time if their type is known then, and each time if they are dyn. If all fields
+// that they read are missing, nothing is computed, unless whenMissing is Evaluate. A value
+// that would not come back unchanged is preserved.
 //
 // A field without an expression is only read: other rules may be for it. With only one of forward
 // and backward, the rule derives the fields that it computes: they follow the fields that it
@@ -329,7 +329,7 @@ type CELRule struct {
 	// gives no value, and the field is preserved.
 	// +optional
 	Bounds *CELBounds `json:"bounds,omitempty"`
-	// whenMissing tells what happens if all input fields are missing. With Skip, the default,
+	// whenMissing tells what happens if all fields that are read are missing. With Skip, the default,
 	// nothing is computed. With Evaluate, the expressions are evaluated, in both directions, so
 	// that they can compute constants and defaults. As with a default rule, only complete
 	// objects get such values, never the fragment that a client applies, and only if the parent

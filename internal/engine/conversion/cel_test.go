@@ -54,6 +54,19 @@ func TestCEL(t *testing.T) {
 	}.check(t, c)
 }
 
+// TestCELUnread has fields that no expression reads: whether they are there has no effect, unless the expressions are
+// constants.
+func TestCELUnread(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, c: {type: string}", "b: {type: string}, d: {type: string}, e: {type: string}",
+		`{cel: {from: {a: .a}, to: {b: .b, d: .d}, forward: {b: "'x'", d: self.a}, backward: {a: "self.?d.orValue('none')"}}},
+		{cel: {from: {c: .c}, to: {e: .e}, forward: {e: "'y'"}, backward: {c: self.e}}}`))
+	roundTrips{
+		"all":            {"v1", `"a":"1"`, named("v2", "", `"b":"x","d":"1"`)},
+		"only an unread": {"v2", `"b":"z"`, named("v1", `v2 {"/b":"z"}`, ``)},
+		"a constant":     {"v1", `"c":"1"`, named("v2", `v1 {"/c":"1","@/c":["/e"]}`, `"e":"y"`)},
+	}.check(t, c)
+}
+
 // A ruleset whose expressions do not compile is refused before any object is converted.
 func TestCELOfADamagedRuleset(t *testing.T) {
 	ruleset := between(t, "a: {type: integer}", "b: {type: integer}",

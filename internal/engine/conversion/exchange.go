@@ -21,8 +21,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []Field
-	// reads is true for each source field that other rules may be for.
-	reads []bool
+	// shared is true for each source field that other rules may be for.
+	shared []bool
 	table []literalPair
 	// structure is the schema of the value in a document, nil if unknown.
 	structure *shape.Schema
@@ -51,10 +51,10 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		}
 		toHub.to, fromHub.to = at(e.Hub, computed(e.CEL.Hub)), at(e.Spoke, computed(e.CEL.Spoke))
 		for i := range e.CEL.Spoke {
-			toHub.reads = append(toHub.reads, e.CEL.Spoke[i].Expression == "")
+			toHub.shared = append(toHub.shared, e.CEL.Spoke[i].Expression == "")
 		}
 		for i := range e.CEL.Hub {
-			fromHub.reads = append(fromHub.reads, e.CEL.Hub[i].Expression == "")
+			fromHub.shared = append(fromHub.shared, e.CEL.Hub[i].Expression == "")
 		}
 		if len(toHub.to) > 0 {
 			toHub.computed = slices.Concat(hub.at, toHub.to[0].Path).String()
@@ -69,20 +69,23 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 // computesMissing reports whether a rule computes values also from nothing.
 func (e *exchange) computesMissing() bool { return e.CEL != nil && e.CEL.WhenMissing }
 
-// isRead reports whether other rules may be for a source field.
-func (e *exchange) isRead(field int) bool { return field < len(e.reads) && e.reads[field] }
+// isShared reports whether other rules may be for a source field.
+func (e *exchange) isShared(field int) bool { return field < len(e.shared) && e.shared[field] }
+
+// reads reports whether a source field has any effect.
+func (e *exchange) reads(field int) bool { return e.program == nil || e.program.Reads(field) }
 
 // exchange takes the source fields of an exchange out of an object, and appends the values of its target fields: nil for
 // those that have none. It reads other fields in whole, from which no rule has taken anything.
 func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
 	values, there := r.Room(len(x.from))[:len(x.from)], false
 	for i, f := range x.from {
-		if x.isRead(i) {
+		if x.isShared(i) {
 			values[i] = whole.At(f.Path)
 		} else if values[i] = object.At(f.Path); values[i] != nil {
 			object = r.WithAt(object, f.Path, nil)
 		}
-		there = there || values[i] != nil
+		there = there || values[i] != nil && x.reads(i)
 	}
 	start := len(to)
 	images = to[:start+len(x.to)]

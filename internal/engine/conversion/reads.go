@@ -5,9 +5,7 @@ package conversion
 
 import (
 	"slices"
-	"strings"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 )
 
@@ -46,12 +44,12 @@ func (s *Scope) describe(f *function) {
 	}
 	for i, x := range f.exchanges {
 		for j := range x.from {
-			if x.isRead(j) {
+			if x.isShared(j) {
 				continue
 			}
 			f.knowText(x.from[j].Path)
 			f.together.Add(x.from[j].Path, Each).Group = i + 1
-			f.unread.Add(x.from[j].Path, Each).Whole = x.CEL != nil && !x.CEL.reads(ofSpoke, j)
+			f.unread.Add(x.from[j].Path, Each).Whole = !x.reads(j)
 		}
 	}
 	for _, c := range f.collections {
@@ -66,7 +64,7 @@ func (s *Scope) describe(f *function) {
 	}
 	for _, x := range f.exchanges {
 		for j := range x.from {
-			if x.isRead(j) && x.CEL.reads(ofSpoke, j) {
+			if x.isShared(j) && x.reads(j) {
 				f.unread.Remove(x.from[j].Path, Each)
 			}
 		}
@@ -78,17 +76,4 @@ func (f *function) knowText(path Path) {
 	if len(path) > 0 && path[0] == "metadata" {
 		f.known.Add(path, Each).Text = true
 	}
-}
-
-// reads reports whether an expression may read a field of the spoke, or of the hub.
-func (c *CEL) reads(ofSpoke bool, field int) bool {
-	fields, expressions := ends(ofSpoke, c.Spoke, c.Hub)
-	return slices.ContainsFunc(expressions, func(e CELField) bool {
-		for i, after := range strings.Split(e.Expression, expression.Self) {
-			if i > 0 && !strings.HasPrefix(after, ".") {
-				return true // it reads all fields
-			}
-		}
-		return strings.Contains(e.Expression, fields[field].Name)
-	})
 }

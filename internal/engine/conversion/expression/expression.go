@@ -26,6 +26,8 @@ type Program struct {
 	sources []Field
 	targets []target
 	bounds  Bounds
+	// reads is true for the source fields that an expression reads.
+	reads []bool
 	// readsMetadata is true if an expression reads the metadata of the object.
 	readsMetadata bool
 }
@@ -40,8 +42,8 @@ type target struct {
 type Input struct {
 	// Values are the source fields: JSON texts, in the order of New, nil for a missing value.
 	Values [][]byte
-	// WhenMissing evaluates the expressions also if all values are missing or null. Otherwise an object
-	// that lacks the fields does not get any.
+	// WhenMissing evaluates the expressions also if all values that they read are missing or null. Otherwise an object
+	// that lacks these fields does not get any.
 	WhenMissing bool
 	// Name and Namespace are those of the object: JSON texts, nil if it has none.
 	Name, Namespace []byte
@@ -65,7 +67,7 @@ func New(from, to []Field, bounds Bounds) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{sources: from, bounds: bounds}
+	p, all := &Program{sources: from, bounds: bounds}, make([]*ast.AST, 0, len(to))
 	for _, field := range to {
 		compiled, err := scope.Compile(field.Expression)
 		if err != nil {
@@ -77,9 +79,14 @@ func New(from, to []Field, bounds Bounds) (*Program, error) {
 		}
 		p.targets = append(p.targets, target{program, field.Schema})
 		p.readsMetadata = p.readsMetadata || ReadsMetadata(compiled.NativeRep())
+		all = append(all, compiled.NativeRep())
 	}
+	p.reads = reads(from, all)
 	return p, nil
 }
+
+// Reads reports whether an expression reads a source field.
+func (p *Program) Reads(field int) bool { return p.reads[field] }
 
 // Evaluate returns the values of the target fields: JSON texts, in the order of New, nil for a missing
 // value. It charges the budget, and has no results once that is exhausted.
@@ -90,6 +97,9 @@ func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 	}
 	self := make(map[string]any, len(p.sources))
 	for i, field := range p.sources {
+		if !p.reads[i] {
+			continue
+		}
 		if value := readValue(in.Values[i], field.Schema, p.bounds); value != nil {
 			self[field.Name] = value
 		}
