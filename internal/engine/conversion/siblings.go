@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Spokes may share a field that the hub lacks. A value that one of them has preserved is the value of all: the next one to
@@ -98,12 +99,13 @@ func (r *conversionRun) adopt(to *version) {
 		var rest []preserve.Entry
 		for _, e := range of.Entries {
 			part, left := r.partOf(e, field, field.sibling)
-			if at, is := field.moved(part.At, field.sibling, to); !is || e.Kind != preserve.Value {
+			at, is := field.moved(part.At, field.sibling, to)
+			if !is || e.Kind != preserve.Value {
 				rest = append(rest, e)
 				continue
-			} else if part.At = at; !hasValueAt(own.Entries, at) {
-				own.Entries = append(slices.Clip(own.Entries), part)
 			}
+			part.At = at
+			own.Entries = r.withPart(own.Entries, part)
 			if left.Value != nil {
 				rest = append(rest, left)
 			}
@@ -112,6 +114,23 @@ func (r *conversionRun) adopt(to *version) {
 		r.data[field.sibling] = of
 	}
 	r.data[to] = own
+}
+
+// withPart adds the value of a shared field to entries that have none: to that of an object around it, which may require the
+// field, if there is one.
+func (r *conversionRun) withPart(entries []preserve.Entry, part preserve.Entry) []preserve.Entry {
+	for i, e := range entries {
+		inside, is := part.At.Inside(e.At)
+		switch {
+		case e.Kind != preserve.Value || !is:
+			continue
+		case len(inside) > 0 && e.Value.Is(tree.Object) && e.Value.At(inside) == nil:
+			entries = slices.Clone(entries)
+			entries[i].Value = r.WithAt(e.Value, inside, part.Value)
+		}
+		return entries
+	}
+	return append(slices.Clip(entries), part)
 }
 
 // partOf returns the part of an entry that is the value of a shared field, and the rest of it: nothing, unless the entry

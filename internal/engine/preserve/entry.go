@@ -212,6 +212,18 @@ func (a Address) IsBelow(path []string, each string) bool {
 	return true
 }
 
+// Inside returns the path in the value at a place to which an address leads, empty if it is that place. It does not lead
+// there if it is in an element of the value.
+func (a Address) Inside(place Address) (path []string, is bool) {
+	if !a.isIn(place) || slices.ContainsFunc(a[len(place):], func(s Segment) bool { return s.Element }) {
+		return nil, false
+	}
+	for _, s := range a[len(place):] {
+		path = append(path, s.Name)
+	}
+	return path, true
+}
+
 // AddressOf returns the address of a path without elements.
 func AddressOf(path []string) Address {
 	at := make(Address, len(path))

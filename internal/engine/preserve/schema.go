@@ -136,7 +136,7 @@ func (s Schema) fallback(a *tree.Arena) *tree.Node {
 // allows reports whether an API server accepts the value, and prunes nothing of it.
 func (s Schema) allows(value *tree.Node) bool {
 	switch {
-	case s.part == labels || s.part == annotations:
+	case s.isTexts():
 		for _, m := range value.Members() {
 			if !s.allowsIn(Segment{Name: m.Name}, m.Value) {
 				return false
@@ -164,7 +164,7 @@ func (s Schema) Allows(object *tree.Node) bool {
 
 // allowsIn reports whether an API server accepts a value in a place of this schema.
 func (s Schema) allowsIn(at Segment, value *tree.Node) bool {
-	if s.part == labels || s.part == annotations {
+	if s.isTexts() {
 		return s.knowsText(at) && value.Is(tree.String) && (s.part == annotations || len(validation.IsValidLabelValue(value.Text())) == 0)
 	}
 	return s.in(at).allows(value)
@@ -199,9 +199,12 @@ func (s Schema) isNull(value *tree.Node) bool {
 	return value.Is(tree.Null) && (s.shape == nil || !s.shape.IsNullable())
 }
 
+// isTexts reports whether a value is the labels or the annotations.
+func (s Schema) isTexts() bool { return s.part == labels || s.part == annotations }
+
 // isNone reports whether a value is the same as none: empty labels and annotations.
 func (s Schema) isNone(value *tree.Node) bool {
-	return (s.part == labels || s.part == annotations) && value.Is(tree.Object) && value.Len() == 0
+	return s.isTexts() && value.Is(tree.Object) && value.Len() == 0
 }
 
 // shows reports whether an API server shows the same of two values: it fills in the defaults of the schema, and
@@ -213,7 +216,7 @@ func (s Schema) shows(a *tree.Arena, x, y *tree.Node, skip *Paths) bool {
 	if x, y = s.shown(a, x), s.shown(a, y); x == y {
 		return true
 	}
-	if skip != nil && skip.Bare && (x == nil || x.Is(tree.Object)) && (y == nil || y.Is(tree.Object)) {
+	if skip != nil && (skip.Bare || s.isTexts()) && (x == nil || x.Is(tree.Object)) && (y == nil || y.Is(tree.Object)) {
 		return s.showMembers(a, x, y, skip)
 	}
 	if x == nil || y == nil || x.Kind() != y.Kind() {
