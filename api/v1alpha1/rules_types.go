@@ -293,10 +293,10 @@ type ValuePair struct {
 // may be missing; null counts as missing. metadata.name and metadata.namespace are those of
 // the object. An expression gives no value if it reads a
 // missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
-// optional.of(self.a) : optional.none(). Results are checked against the field's type: at
-// compile time if their type is known then, and each time if they are dyn. If all fields
-// that they read are missing, nothing is computed, unless whenMissing is Evaluate. A value
-// that would not come back unchanged is preserved.
+// optional.of(self.a) : optional.none(). A result has to have the field's type, at compile
+// time if its type is known then, and is no value if the field's schema does not allow it. If
+// all fields that they read are missing, nothing is computed, unless whenMissing is Evaluate. A
+// value that would not come back unchanged is preserved.
 //
 // A field without an expression is only read: other rules may be for it. With only one of forward
 // and backward, the rule derives the fields that it computes: they follow the fields that it

@@ -67,6 +67,37 @@ func TestCELUnread(t *testing.T) {
 	}.check(t, c)
 }
 
+// TestCELOutsideTheSchema has results that the schema of their field does not allow, which are no values.
+func TestCELOutsideTheSchema(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: string}, half: {type: integer}, l: {type: array, items: {type: string}}",
+		`b: {type: string, enum: [x, y]}, m: {type: integer, maximum: 10}, o: {type: object, required: [p], properties: {p: {type: string, pattern: '^p'}, q: {type: string}}}`,
+		`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: self.a}, backward: {a: self.b}}},
+		{cel: {from: {half: .half}, to: {all: .m}, forward: {all: self.half * 2}, backward: {half: self.all / 2}}},
+		{cel: {from: {l: .l}, to: {o: .o}, forward: {o: "{'q': self.l[0], ?'p': self.l[?1]}"}, backward: {l: "[self.o.q, self.o.p]"}}}`))
+	roundTrips{
+		"allowed":          {"v1", `"a":"x","half":5,"l":["1","p"]`, named("v2", "", `"b":"x","m":10,"o":{"p":"p","q":"1"}`)},
+		"not in the enum":  {"v1", `"a":"z"`, named("v2", `v1 {"/a":"z"}`, ``)},
+		"over the maximum": {"v1", `"half":6`, named("v2", `v1 {"/half":6}`, ``)},
+		"not the pattern":  {"v1", `"l":["1","2"]`, named("v2", `v1 {"/l":["1","2"]}`, ``)},
+		"without a field":  {"v1", `"l":["1"]`, named("v2", `v1 {"/l":["1"]}`, ``)},
+	}.check(t, c)
+}
+
+// TestCELOpaque reads a value that its schema does not describe.
+func TestCELOpaque(t *testing.T) {
+	c := converterOf(t, between(t, "config: {x-kubernetes-preserve-unknown-fields: true}", "host: {type: string}, extra: {x-kubernetes-preserve-unknown-fields: true}",
+		`{cel: {from: {config: .config}, to: {host: .host, extra: .extra},
+			forward: {host: dyn(self.config.host), extra: "has(self.config.extra) ? optional.of(self.config.extra) : optional.none()"},
+			backward: {config: "{'host': dyn(self.host), ?'extra': self.?extra}"}}}`))
+	roundTrips{
+		"all":                          {"v1", `"config":{"host":"h","extra":[1,{"a":null}]}`, named("v2", "", `"host":"h","extra":[1,{"a":null}]`)},
+		"only one":                     {"v1", `"config":{"host":"h"}`, named("v2", "", `"host":"h"`)},
+		"another type":                 {"v1", `"config":{"host":7}`, named("v2", `v1 {"/config":{"host":7}}`, ``)},
+		"no object":                    {"v1", `"config":"text"`, named("v2", `v1 {"/config":"text"}`, ``)},
+		"a field that is read no more": {"v1", `"config":{"host":"h","more":1}`, named("v2", `v1 {"/config/more":1}`, `"host":"h"`)},
+	}.check(t, c)
+}
+
 // A ruleset whose expressions do not compile is refused before any object is converted.
 func TestCELOfADamagedRuleset(t *testing.T) {
 	ruleset := between(t, "a: {type: integer}", "b: {type: integer}",

@@ -23,12 +23,14 @@ type exchange struct {
 	from, to []Field
 	// shared is true for each source field that other rules may be for.
 	shared []bool
-	table []literalPair
+	table  []literalPair
 	// structure is the schema of the value in a document, nil if unknown.
 	structure *shape.Schema
-	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
+	// program computes the target fields by expressions, and computed is the first of them, as in a policy. shapes are their
+	// schemas, nil if unknown.
 	program  *expression.Program
 	computed string
+	shapes   []*shape.Schema
 }
 
 // exchanges prepares an exchange in both directions.
@@ -50,6 +52,7 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 			return nil, nil, err
 		}
 		toHub.to, fromHub.to = at(e.Hub, computed(e.CEL.Hub)), at(e.Spoke, computed(e.CEL.Spoke))
+		toHub.shapes, fromHub.shapes = shapesOf(toHub.to, hub.shape), shapesOf(fromHub.to, spoke.shape)
 		for i := range e.CEL.Spoke {
 			toHub.shared = append(toHub.shared, e.CEL.Spoke[i].Expression == "")
 		}
@@ -64,6 +67,15 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		}
 	}
 	return toHub, fromHub, nil
+}
+
+// shapesOf returns the schemas of fields, nil for one that is unknown.
+func shapesOf(fields []Field, schema *shape.Schema) []*shape.Schema {
+	shapes := make([]*shape.Schema, len(fields))
+	for i, f := range fields {
+		shapes[i] = shapeAt(schema, f.Path)
+	}
+	return shapes
 }
 
 // computesMissing reports whether a rule computes values also from nothing.
@@ -349,7 +361,7 @@ func (r *conversionRun) evaluated(x *exchange, values []*tree.Node) []*tree.Node
 	r.Spend(evaluationUnits+int(r.expressions.Spent()-spent)/costUnits, -celBytes*length)
 	images := make([]*tree.Node, len(results))
 	for i, text := range results {
-		if text != nil {
+		if text != nil && (x.shapes[i] == nil || x.shapes[i].Fits(text) == nil) {
 			images[i] = r.read(text)
 		}
 	}

@@ -314,7 +314,13 @@ func (r *restorer) isWritable(at Address) bool {
 
 // isReplaced reports whether base has in the place of an entry what it had when the entry was written.
 func (r *restorer) isReplaced(e *Entry, at location) bool {
-	return at.value == nil || e.Kind == Insert || e.Kind == Order || e.Replaced != "" && e.Replaced == r.identify(at.value)
+	switch {
+	case e.Kind == Insert, e.Kind == Order:
+		return true
+	case at.value == nil:
+		return e.Replaced == ""
+	}
+	return e.Replaced == r.identify(at.value)
 }
 
 // isDefault reports whether an entry only says what an API server would fill in.

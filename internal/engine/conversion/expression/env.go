@@ -96,9 +96,45 @@ func declareSelf(fields map[string]*apiservercel.DeclType) *apiservercel.DeclTyp
 func typesOf(fields []Field) map[string]*apiservercel.DeclType {
 	declared := map[string]*apiservercel.DeclType{}
 	for _, field := range fields {
-		declared[field.Name] = common.SchemaDeclType(field.Schema, field.Schema.IsXEmbeddedResource())
+		declared[field.Name] = DeclType(field.Schema)
 	}
 	return declared
+}
+
+// DeclType returns the type of a value in expressions: that of validation rules, or dyn for one that its schema does not
+// describe.
+func DeclType(s common.Schema) *apiservercel.DeclType {
+	if !isOpaque(s) {
+		return common.SchemaDeclType(s, s.IsXEmbeddedResource())
+	}
+	opaque := apiservercel.NewSimpleTypeWithMinSize("dyn", cel.DynType, nil, 1)
+	opaque.MaxElements = apiservercel.DefaultMaxRequestSizeBytes
+	for _, bound := range []*int64{s.MaxItems(), s.MaxProperties(), s.MaxLength()} {
+		if bound != nil {
+			opaque.MaxElements = min(opaque.MaxElements, *bound)
+		}
+	}
+	return opaque
+}
+
+// isOpaque reports whether a schema does not describe a value: it may be anything, or an object, or consists of such values.
+func isOpaque(s common.Schema) bool {
+	values := s.AdditionalProperties()
+	switch {
+	case s.IsXIntOrString():
+		return false
+	case s.Type() == "":
+		return s.IsXPreserveUnknownFields()
+	case s.Type() == "array" && s.Items() != nil:
+		return isOpaque(s.Items())
+	case s.Type() == "array":
+		return s.IsXPreserveUnknownFields()
+	case s.Type() != "object" || len(s.Properties()) > 0:
+		return false
+	case values != nil && values.Schema() != nil:
+		return isOpaque(values.Schema())
+	}
+	return s.IsXPreserveUnknownFields() || values != nil && values.Allows()
 }
 
 // Declared returns an object type below self by the name that results have, nil if there is none.

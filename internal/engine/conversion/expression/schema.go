@@ -109,6 +109,9 @@ var Anything = &Schema{preserves: true}
 // Untyped reports whether any JSON value is allowed.
 func (s *Schema) Untyped() bool { return s.kind == "" && s.preserves && !s.intOrString }
 
+// IsOpaque reports whether the schema does not describe values: expressions read them as dyn.
+func (s *Schema) IsOpaque() bool { return isOpaque(s) }
+
 // Element returns the schema of the elements of a list, nil if there is none.
 func (s *Schema) Element() *Schema { return s.items }
 

@@ -79,6 +79,9 @@ func readValue(text []byte, s *Schema, bounds Bounds) ref.Val {
 	if !exact || !matchesSchema(value, s) || !bounds.allow(value, s) {
 		return types.WrapErr(errUnreadable)
 	}
+	if isOpaque(s) {
+		return types.DefaultTypeAdapter.NativeToValue(value)
+	}
 	return common.UnstructuredToVal(value, s)
 }
 
@@ -134,7 +137,7 @@ func number(text string) (any, bool) {
 func matchesSchema(value any, s *Schema) bool {
 	switch value := value.(type) {
 	case nil:
-		return s.nullable
+		return s.nullable || s.Untyped()
 	case int64:
 		if s.kind == "number" && !exactDouble(value) {
 			return false

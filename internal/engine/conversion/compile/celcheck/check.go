@@ -115,7 +115,7 @@ type scope struct{ *expression.Scope }
 func newScope(from []Field) (scope, error) {
 	types := map[string]*apiservercel.DeclType{}
 	for _, field := range from {
-		types[field.Name] = model.SchemaDeclType(bounded(field.Schema), field.Schema.XEmbeddedResource)
+		types[field.Name] = expression.DeclType(&model.Structural{Structural: bounded(field.Schema)})
 	}
 	of, err := expression.NewScope(types, expression.NewExpressions)
 	return scope{of}, err

@@ -60,6 +60,7 @@ func problems(t *testing.T, source, to string, elements uint64, from ...string) 
 
 func TestCheck(t *testing.T) {
 	const date, bytes, unboundedText = `{type: string, format: date-time}`, `{type: string, format: byte}`, `{type: string}`
+	const object = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
 	for name, tc := range map[string]struct {
 		expression string
 		from, to   string
@@ -76,8 +77,17 @@ func TestCheck(t *testing.T) {
 		"zone":             {"self.a.getHours('Europe/Berlin')", date, integer, 1, "reads a time zone, and which zones there are depends on the machine: add or subtract a duration instead"},
 		"format":           {"'%s and %d'.format([self.a, 1])", text, text, 1, ""},
 		"computed format":  {"self.a.format([1.5])", text, text, 1, "fills a text that is computed, which may ask for any number of digits: write the text before .format() in quotes"},
-		"opaque field":     {"self.a", open, open, 1, "undefined field 'a' (line 1, column 5)"},
 		"mixed map":        {"{'a': self.a, 'b': 'c'}", integer, open, 1, "expected type 'int' but found 'string' (line 1, column 20)"},
+
+		"anything":                             {"self.a", open, open, 1, ""},
+		"object without a schema":              {"self.a", object, object, 1, ""},
+		"part of anything":                     {"self.a.b", open, text, 1, "gives dyn, and the field is of type string: convert it with string()"},
+		"part of anything, to be checked":      {"dyn(self.a.b)", open, text, 1, ""},
+		"part of anything, converted":          {"has(self.a.b) ? string(self.a.b) : ''", open, text, 1, ""},
+		"elements of an object without one":    {"self.a.b.all(x, x.c == 'd')", object, boolean, 1, ""},
+		"elements without a schema":            {"self.a.filter(x, has(x.b))", `{type: array, items: ` + object + `}`, `{type: array, items: ` + object + `}`, 1, ""},
+		"embedded object":                      {"dyn(self.a.spec.host)", `{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}`, text, 1, ""},
+		"another field of an object with some": {"self.a.b", `{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {c: {type: string}}}`, text, 1, "undefined field 'b' (line 1, column 7); self has a"},
 
 		"string for an integer":      {"self.a", text, integer, 1, "gives string, and the field is of type integer: convert it with int()"},
 		"integer for a string":       {"self.a", integer, text, 1, "gives int, and the field is of type string: convert it with string()"},

@@ -45,7 +45,7 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema)
 func (s scope) checkType(result *types.Type, field *expression.Schema) error {
 	result = unwrapOptional(result)
 	if result.Kind() == types.NullTypeKind ||
-		s.isAssignable(result, field) && (result.Kind() != types.DynKind || field.Untyped() || field.IsXIntOrString()) {
+		s.isAssignable(result, field) && (result.Kind() != types.DynKind || field.IsOpaque() || field.IsXIntOrString()) {
 		return nil
 	}
 	failed := &TypeError{Result: expression.Readable(result.String()), Field: typeOf(field)}
