@@ -245,7 +245,8 @@ func (f *forward) problem() error {
 	return cmp.Or(f.log.get(), f.err)
 }
 
-// lastError is a log that only has its last error.
+// lastError is a log that only has its last error, without those of copying if there is another one: what the kubelet says
+// explains them, and comes before or after them.
 type lastError struct {
 	lock sync.Mutex
 	err  error
@@ -264,6 +265,9 @@ func (l *lastError) Info(int, string, ...any) {}
 func (l *lastError) Error(err error, message string, _ ...any) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
+	if l.err != nil && strings.HasPrefix(message, "Error copying ") {
+		return
+	}
 	if l.err = fmt.Errorf("%s", message); err != nil {
 		l.err = fmt.Errorf("%s: %w", message, err)
 	}
