@@ -324,11 +324,6 @@ type CELRule struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	Backward map[string]CELExpression `json:"backward,omitempty"`
-	// bounds are the largest values that the expressions read. They lower the estimated cost if the
-	// schemas have no bounds. A field with a larger value is not read: an expression that needs it
-	// gives no value, and the field is preserved.
-	// +optional
-	Bounds *CELBounds `json:"bounds,omitempty"`
 	// whenMissing tells what happens if all fields that are read are missing. With Skip, the default,
 	// nothing is computed. With Evaluate, the expressions are evaluated, in both directions, so
 	// that they can compute constants and defaults. As with a default rule, only complete
@@ -369,22 +364,6 @@ const (
 	// CELEvaluate evaluates the expressions.
 	CELEvaluate CELWhenMissing = "Evaluate"
 )
-
-// CELBounds bound all fields of a rule, with everything in them. Without them, and without bounds
-// in the schema, the estimated cost assumes 128 of each.
-// +kubebuilder:validation:MinProperties=1
-type CELBounds struct {
-	// maxItems is the largest number of elements of a list, and of members of a map.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=128
-	MaxItems *int32 `json:"maxItems,omitempty"`
-	// maxLength is the largest number of characters of a string.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=128
-	MaxLength *int32 `json:"maxLength,omitempty"`
-}
 
 // CELExpression is an expression of the Common Expression Language with the
 // libraries that the API server has for validation rules.

@@ -43,12 +43,12 @@ func (c *CEL) compile() (forward, backward *expression.Program, err error) {
 		return nil, nil, err
 	}
 	if c.computesHub() {
-		if forward, err = expression.New(spoke, at(hub, computed(c.Hub)), c.Bounds); err != nil {
+		if forward, err = expression.New(spoke, at(hub, computed(c.Hub))); err != nil {
 			return nil, nil, err
 		}
 	}
 	if c.computesSpoke() {
-		backward, err = expression.New(hub, at(spoke, computed(c.Spoke)), c.Bounds)
+		backward, err = expression.New(hub, at(spoke, computed(c.Spoke)))
 	}
 	return forward, backward, err
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
 
 // RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
@@ -245,8 +244,6 @@ type CEL struct {
 	// Spoke and Hub are parallel to those of the Exchange.
 	Spoke []CELField `json:"spoke"`
 	Hub   []CELField `json:"hub"`
-	// Bounds are the largest values that expressions read.
-	Bounds expression.Bounds `json:"bounds,omitzero"`
 	// WhenMissing evaluates expressions also if all fields that they can read are missing.
 	WhenMissing bool `json:"whenMissing,omitempty"`
 }

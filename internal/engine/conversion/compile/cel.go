@@ -4,18 +4,17 @@
 package compile
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile/celcheck"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
 
 func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
@@ -28,11 +27,10 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	if !spokeOK || !hubOK {
 		return
 	}
-	bounds := boundsOf(rule)
-	if !c.checkScopes(spoke, hub) || !c.checkExpressions(spoke, hub, bounds, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
+	if !c.checkScopes(spoke, hub) || !c.checkExpressions(spoke, hub, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
 		return
 	}
-	exchange := conversion.Exchange{CEL: &conversion.CEL{Bounds: bounds, WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
+	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	within := commonScope(slices.Concat(spoke.paths, hub.paths)...)
 	scope := c.scopeAt(within)
 	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
@@ -77,13 +75,6 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 	}
 	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
 	return false
-}
-
-func boundsOf(rule *v1alpha1.CELRule) expression.Bounds {
-	if rule.Bounds == nil {
-		return expression.Bounds{}
-	}
-	return expression.Bounds{MaxItems: int(ptr.Deref(rule.Bounds.MaxItems, 0)), MaxLength: int(ptr.Deref(rule.Bounds.MaxLength, 0))}
 }
 
 // celSide is one side of a cel rule: its fields, sorted by their names.
@@ -176,18 +167,24 @@ func (c *compiler) checkScopes(spoke, hub celSide) bool {
 	return true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, bounds expression.Bounds, fromNothing bool, fldPath place) bool {
+func (c *compiler) checkExpressions(spoke, hub celSide, fromNothing bool, fldPath place) (ok bool) {
 	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), fromNothing)
-	problems := celcheck.Check(spoke.fields, hub.fields, bounds, c.elementsAround(spoke.paths[0], maxObjectBytes/smallest))
+	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0], maxObjectBytes/smallest))
+	ok = true
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
 		if problem.Backward {
 			direction, side = fldPath.Child("backward"), spoke
 		}
+		if cost := (*celcheck.CostError)(nil); errors.As(problem.Err, &cost) {
+			c.warn("the expression %s %s", shortRule(direction.Key(problem.Name).String()), cost)
+			continue
+		}
 		i := slices.IndexFunc(side.fields, func(f celcheck.Field) bool { return f.Name == problem.Name })
 		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
+		ok = false
 	}
-	return len(problems) == 0
+	return ok
 }
 
 // maxObjectBytes is the size of the largest object that API servers store, in bytes: what etcd accepts by default.

@@ -33,7 +33,7 @@ func BenchmarkEvaluate(b *testing.B) {
 			expect.NoError(b, err)
 			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
 			expect.NoError(b, err)
-			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema, Bounds{})}}
+			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema)}}
 			_, details, err := program.Eval(self)
 			expect.NoError(b, err)
 			p := &Program{sources: from, targets: []target{{program, schemaOf(b, tc.to)}}}

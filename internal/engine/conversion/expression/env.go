@@ -75,7 +75,8 @@ func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment
 	if err != nil {
 		return nil, err
 	}
-	env, err := base.Extend(append(options, cel.Variable(Self, self.CelType()), cel.Variable(Metadata, MetadataType.CelType()))...)
+	// The text of a part of an expression needs the macros in it.
+	env, err := base.Extend(append(options, cel.EnableMacroCallTracking(), cel.Variable(Self, self.CelType()), cel.Variable(Metadata, MetadataType.CelType()))...)
 	if err != nil {
 		return nil, err
 	}

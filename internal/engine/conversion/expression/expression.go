@@ -25,7 +25,6 @@ type Field struct {
 type Program struct {
 	sources []Field
 	targets []target
-	bounds  Bounds
 	// reads is true for the source fields that an expression reads.
 	reads []bool
 	// readsMetadata is true if an expression reads the metadata of the object.
@@ -60,14 +59,13 @@ func (in *Input) metadata() map[string]any {
 	return members
 }
 
-// New compiles the expressions of the target fields, which read values within the bounds. It fails
-// only if the compiler found an error, or was not run.
-func New(from, to []Field, bounds Bounds) (*Program, error) {
+// New compiles the expressions of the target fields. It fails only if the compiler found an error, or was not run.
+func New(from, to []Field) (*Program, error) {
 	scope, err := NewScope(typesOf(from), StoredExpressions)
 	if err != nil {
 		return nil, err
 	}
-	p, all := &Program{sources: from, bounds: bounds}, make([]*ast.AST, 0, len(to))
+	p, all := &Program{sources: from}, make([]*ast.AST, 0, len(to))
 	for _, field := range to {
 		compiled, err := scope.Compile(field.Expression)
 		if err != nil {
@@ -100,7 +98,7 @@ func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 		if !p.reads[i] {
 			continue
 		}
-		if value := readValue(in.Values[i], field.Schema, p.bounds); value != nil {
+		if value := readValue(in.Values[i], field.Schema); value != nil {
 			self[field.Name] = value
 		}
 	}

@@ -44,11 +44,11 @@ func FuzzEvaluate(f *testing.F) {
 		for i, value := range raw {
 			sources[i] = value
 		}
-		first, err := New(fields, to, Bounds{})
+		first, err := New(fields, to)
 		if err != nil {
 			return
 		}
-		second, err := New(fields, to, Bounds{})
+		second, err := New(fields, to)
 		if err != nil {
 			t.Fatalf("%s is no expression the second time: %v", expression, err)
 		}
@@ -61,7 +61,7 @@ func FuzzEvaluate(f *testing.F) {
 				t.Errorf("%s gives %s", expression, result)
 			}
 			// A text may break its format, and an integer be too large for a double.
-			if s := to[i].Schema; i > 0 && s.Format() == "" && s.Type() != "number" && types.IsError(readValue(result, s, Bounds{})) {
+			if s := to[i].Schema; i > 0 && s.Format() == "" && s.Type() != "number" && types.IsError(readValue(result, s)) {
 				t.Errorf("%s gives %s, which the field cannot hold", expression, result)
 			}
 		}

@@ -10,61 +10,20 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Bounds are the largest values that the expressions of a rule read, at any depth. Zero is no bound.
-type Bounds struct {
-	// MaxItems is the largest number of elements of a list, and of members of a map or object.
-	MaxItems int `json:"maxItems,omitempty"`
-	// MaxLength is the largest number of characters of a string.
-	MaxLength int `json:"maxLength,omitempty"`
-}
-
-// allow reports whether a value, with everything in it, is within the bounds. An object may have all
-// members that its schema names.
-func (b Bounds) allow(value any, s *Schema) bool {
-	if b == (Bounds{}) {
-		return true
-	}
-	if s == nil {
-		s = Anything
-	}
-	switch value := value.(type) {
-	case string:
-		return b.MaxLength == 0 || utf8.RuneCountInString(value) <= b.MaxLength
-	case []any:
-		for _, element := range value {
-			if !b.allow(element, s.items) {
-				return false
-			}
-		}
-		return b.allowsItems(len(value))
-	case map[string]any:
-		for name, member := range value {
-			if !b.allow(member, s.Member(name)) {
-				return false
-			}
-		}
-		return len(s.properties) > 0 || b.allowsItems(len(value))
-	}
-	return true
-}
-
-func (b Bounds) allowsItems(count int) bool { return b.MaxItems == 0 || count <= b.MaxItems }
-
 // errUnreadable is the result of reading a value that does not have the type of its schema, or a
 // number without an exact CEL value.
-var errUnreadable = errors.New("the value is not of the type that the schema says, larger than the bounds of the rule, or not exact")
+var errUnreadable = errors.New("the value is not of the type that the schema says, or not exact")
 
 // readValue returns the CEL value of a JSON text, with the semantics of validation rules: equality
 // of lists by their keys, dates and durations. It returns nil for nil and for null, because
 // validation rules treat a nullable field that is null as missing.
-func readValue(text []byte, s *Schema, bounds Bounds) ref.Val {
+func readValue(text []byte, s *Schema) ref.Val {
 	if text == nil {
 		return nil
 	}
@@ -76,7 +35,7 @@ func readValue(text []byte, s *Schema, bounds Bounds) ref.Val {
 		return nil
 	}
 	value, exact := convertNumbers(decoded)
-	if !exact || !matchesSchema(value, s) || !bounds.allow(value, s) {
+	if !exact || !matchesSchema(value, s) {
 		return types.WrapErr(errUnreadable)
 	}
 	if isOpaque(s) {

@@ -33,7 +33,7 @@ type Field struct {
 	Expression string
 }
 
-// Problem describes an invalid expression.
+// Problem describes an expression that is invalid, or may be too expensive.
 type Problem struct {
 	// Backward reports whether the expression computes a from field, not a to field.
 	Backward bool
@@ -59,11 +59,12 @@ func (e *TypeError) Error() string {
 	return text
 }
 
-// CostError reports an expression that may take too long.
+// CostError reports an expression that may be too expensive for large values. It is valid nevertheless.
 type CostError struct {
-	// Estimate is the cost for large values, and Limit is the maximum, in the units of validation
-	// rules.
-	Estimate, Limit uint64
+	// Part is the part of the expression that may be, empty if that is all of it.
+	Part string
+	// Estimate is the cost for large values, in the units of validation rules.
+	Estimate uint64
 	// Elements is how often the expression is evaluated for one object, at most.
 	Elements uint64
 	// Unbounded are the limits to add to the schemas to lower the estimate.
@@ -72,22 +73,26 @@ type CostError struct {
 
 // Error implements error.
 func (e *CostError) Error() string {
-	text := fmt.Sprintf("may cost %d, and at most %d is allowed", e.Estimate, e.Limit)
-	if e.Elements > 1 {
-		text += fmt.Sprintf(" where it is evaluated for up to %d elements", e.Elements)
+	text := fmt.Sprintf("may cost %d", e.Estimate)
+	if e.Part != "" {
+		text += ", most of it in " + e.Part + ","
+	}
+	if e.Estimate > expression.EvaluationLimit {
+		text = fmt.Sprintf("%s, and gives no value if it costs more than %d", strings.TrimSuffix(text, ","), expression.EvaluationLimit)
+	} else {
+		text += fmt.Sprintf(" for each of up to %d elements, and an object cannot be converted if its expressions cost more than %d", e.Elements, expression.BudgetLimit)
 	}
 	if len(e.Unbounded) > 0 {
-		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or bounds in the rule, or make the expression simpler"
+		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or make the expression simpler"
 	}
-	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads, or bounds in the rule"
+	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads"
 }
 
 // Check returns the problems of the expressions of the to fields, which compute from the from
 // fields, and of the from fields, which compute from the to fields. They are evaluated for every
 // element of the lists and maps that contain the fields. Elements is the maximum number of such
-// elements in one object, 1 if there are no such lists. The expressions read values within the bounds.
-func Check(from, to []Field, bounds expression.Bounds, elements uint64) []Problem {
-	from, to = within(from, bounds), within(to, bounds)
+// elements in one object, 1 if there are no such lists.
+func Check(from, to []Field, elements uint64) []Problem {
 	return append(checkSide(from, to, elements, false), checkSide(to, from, elements, true)...)
 }
 

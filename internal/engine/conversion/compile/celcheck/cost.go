@@ -6,9 +6,12 @@ package celcheck
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/parser"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiserver/pkg/cel/library"
 
@@ -25,16 +28,19 @@ const (
 	assumedItems  = 128
 )
 
-// checkCost estimates the cost and compares it with the limit of an evaluation.
+// checkCost returns a *CostError if an evaluation may exceed its limit, or the evaluations for all elements of an object that
+// of an expression.
 func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
-	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())})
+	estimator := &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())}
+	estimate, err := s.Env.EstimateCost(compiled, estimator)
 	if err != nil {
 		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
 	}
-	failed := &CostError{Estimate: estimate.Max, Limit: min(expression.EvaluationLimit, expression.ObjectLimit/max(elements, 1)), Elements: elements}
-	if estimate.Max <= failed.Limit {
+	limit := min(expression.EvaluationLimit, expression.ObjectLimit/max(elements, 1))
+	if estimate.Max <= limit {
 		return nil
 	}
+	failed := &CostError{Part: expensivePart(compiled.NativeRep(), estimator, estimate.Max), Estimate: estimate.Max, Elements: elements}
 	names := readFields(compiled)
 	for _, field := range from {
 		if names[field.Name] {
@@ -42,6 +48,27 @@ func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error
 		}
 	}
 	return failed
+}
+
+// maxPart is the maximum length of a part of an expression in a message, in bytes.
+const maxPart = 100
+
+// expensivePart returns the innermost loop that may cost most of an expression, empty if there is none but the expression
+// itself.
+func expensivePart(typed *ast.AST, estimator checker.CostEstimator, cost uint64) (text string) {
+	ast.PostOrderVisit(typed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if text != "" || e.Kind() != ast.ComprehensionKind || e.ID() == typed.Expr().ID() {
+			return
+		}
+		part := ast.NewCheckedAST(ast.NewAST(e, typed.SourceInfo()), typed.TypeMap(), typed.ReferenceMap())
+		if of, err := checker.Cost(part, estimator); err != nil || of.Max < cost/2 {
+			return
+		}
+		if text, _ = parser.Unparse(e, typed.SourceInfo()); len(text) > maxPart {
+			text = strings.ToValidUTF8(text[:maxPart], "") + "..."
+		}
+	}))
+	return text
 }
 
 // readFields returns the fields of self that an expression names.
@@ -70,53 +97,35 @@ func Elements(s *schema.Structural) uint64 {
 	return uint64(max(*bounds.MaxProperties, 0))
 }
 
-// bounded returns a copy of a schema with the limits that the estimates assume.
+// bounded returns a copy of a schema with the limits that the estimates assume, unless it has lower ones.
 func bounded(s *schema.Structural) *schema.Structural {
-	return withBounds(s, expression.Bounds{MaxItems: assumedItems, MaxLength: assumedLength})
-}
-
-// within returns the fields with the bounds of a rule.
-func within(fields []Field, bounds expression.Bounds) []Field {
-	if bounds == (expression.Bounds{}) {
-		return fields
-	}
-	fields = slices.Clone(fields)
-	for i := range fields {
-		fields[i].Schema = withBounds(fields[i].Schema, bounds)
-	}
-	return fields
-}
-
-// withBounds returns a copy of a schema with these bounds, unless it has lower ones.
-func withBounds(s *schema.Structural, limits expression.Bounds) *schema.Structural {
 	s = s.DeepCopy()
 	if s.ValueValidation == nil {
 		s.ValueValidation = &schema.ValueValidation{}
 	}
 	bounds := s.ValueValidation
 	if len(bounds.Enum) == 0 {
-		bounds.MaxLength = minBound(bounds.MaxLength, limits.MaxLength)
+		bounds.MaxLength = minBound(bounds.MaxLength, assumedLength)
 	}
-	bounds.MaxItems, bounds.MaxProperties = minBound(bounds.MaxItems, limits.MaxItems), minBound(bounds.MaxProperties, limits.MaxItems)
+	bounds.MaxItems, bounds.MaxProperties = minBound(bounds.MaxItems, assumedItems), minBound(bounds.MaxProperties, assumedItems)
 	if s.Items != nil {
-		s.Items = withBounds(s.Items, limits)
+		s.Items = bounded(s.Items)
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil {
-		s.AdditionalProperties.Structural = withBounds(s.AdditionalProperties.Structural, limits)
+		s.AdditionalProperties.Structural = bounded(s.AdditionalProperties.Structural)
 	}
 	for name, field := range s.Properties {
-		s.Properties[name] = *withBounds(&field, limits)
+		s.Properties[name] = *bounded(&field)
 	}
 	return s
 }
 
-// minBound returns the lower bound. Nil and zero are no bound.
-func minBound(bound *int64, limit int) *int64 {
-	lower := int64(limit)
-	if lower == 0 || bound != nil && *bound < lower {
+// minBound returns the lower bound. Nil is no bound.
+func minBound(bound *int64, assumed int64) *int64 {
+	if bound != nil && *bound < assumed {
 		return bound
 	}
-	return &lower
+	return &assumed
 }
 
 // missingBounds returns the limits that a schema lacks, for the members that an expression names.
