@@ -298,7 +298,8 @@ type ValuePair struct {
 // all fields that they read are missing, nothing is computed, unless whenMissing is Evaluate. A
 // value that would not come back unchanged is preserved.
 //
-// A field without an expression is only read: other rules may be for it. With only one of forward
+// A field without an expression is only read: other rules may be for it, and it may be in an
+// object around the elements of which the rule computes fields. With only one of forward
 // and backward, the rule derives the fields that it computes: they follow the fields that it
 // reads, and what a client writes to them is dropped.
 // +kubebuilder:validation:XValidation:rule="has(self.forward) || has(self.backward)",message="set forward, backward, or both"

@@ -5,6 +5,7 @@ package conversion
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
@@ -32,13 +33,14 @@ func at[T any](all []T, indexes []int) []T {
 	return some
 }
 
-// compile returns what computes the fields of the hub, and those of the spoke; nil for fields without expressions.
+// compile returns what computes the fields of the hub, and those of the spoke; nil for fields without expressions. They read
+// the fields of the other side, and then those around it.
 func (c *CEL) compile() (forward, backward *expression.Program, err error) {
-	spoke, err := expressionFields(c.Spoke)
+	spoke, err := expressionFields(c.Spoke, c.SpokeAround)
 	if err != nil {
 		return nil, nil, err
 	}
-	hub, err := expressionFields(c.Hub)
+	hub, err := expressionFields(c.Hub, c.HubAround)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,11 +62,11 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fromNothing := func(program *expression.Program, from, to []CELField) (indexes []int) {
+	fromNothing := func(program *expression.Program, from int, to []CELField) (indexes []int) {
 		if program == nil {
 			return nil
 		}
-		in := expression.Input{Values: make([][]byte, len(from)), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
+		in := expression.Input{Values: make([][]byte, from), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
 		for i, text := range program.Evaluate(in, new(expression.Budget)) {
 			if text != nil {
 				indexes = append(indexes, computed(to)[i])
@@ -72,10 +74,14 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 		}
 		return indexes
 	}
-	return fromNothing(backward, c.Hub, c.Spoke), fromNothing(forward, c.Spoke, c.Hub), nil
+	return fromNothing(backward, len(c.Hub)+len(c.HubAround), c.Spoke), fromNothing(forward, len(c.Spoke)+len(c.SpokeAround), c.Hub), nil
 }
 
-func expressionFields(fields []CELField) ([]expression.Field, error) {
+func expressionFields(fields []CELField, around []FieldAround) ([]expression.Field, error) {
+	fields = slices.Clip(fields)
+	for _, f := range around {
+		fields = append(fields, f.CELField)
+	}
 	read := make([]expression.Field, len(fields))
 	for i, field := range fields {
 		schema, err := expression.ReadSchema(field.Schema)

@@ -98,6 +98,70 @@ func TestCELOpaque(t *testing.T) {
 	}.check(t, c)
 }
 
+// TestCELAround has expressions of elements, in lists in lists, that read fields of the objects around them.
+func TestCELAround(t *testing.T) {
+	const list = `l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, zone: {type: string}, `
+	c := converterOf(t, between(t,
+		`mode: {type: string}, `+list+`port: {type: integer}, m: {type: array, items: {type: object, properties: {x: {type: string}}}}}}}`,
+		`mode: {type: string}, `+list+`url: {type: string}, m: {type: array, items: {type: object, properties: {w: {type: string}}}}}}}`,
+		`{cel: {from: {port: ".l[*].port", mode: .mode}, to: {url: ".l[*].url"},
+			forward: {url: "(self.mode == 'tls' ? 'https' : 'http') + ':' + string(self.port)"}, backward: {port: "int(self.url.split(':')[1])"}}},
+		{cel: {from: {x: ".l[*].m[*].x", zone: ".l[*].zone", mode: .mode}, to: {out: ".l[*].m[*].w"},
+			forward: {out: "self.x + '@' + self.?zone.orValue('none') + '/' + self.?mode.orValue('none')"}, backward: {x: "self.out.split('@')[0]"}}}`))
+	roundTrips{
+		"the root":     {"v1", `"mode":"tls","l":[{"name":"a","port":80},{"name":"b"}]`, named("v2", "", `"mode":"tls","l":[{"name":"a","url":"https:80"},{"name":"b"}]`)},
+		"another root": {"v1", `"mode":"plain","l":[{"name":"a","port":80}]`, named("v2", "", `"mode":"plain","l":[{"name":"a","url":"http:80"}]`)},
+		"both around": {"v1", `"mode":"m","l":[{"name":"a","zone":"z","m":[{"x":"1"},{"x":"2"}]},{"name":"b","m":[{"x":"3"}]}]`,
+			named("v2", "", `"mode":"m","l":[{"name":"a","zone":"z","m":[{"w":"1@z/m"},{"w":"2@z/m"}]},{"name":"b","m":[{"w":"3@none/m"}]}]`)},
+		"not computed": {"v2", `"mode":"tls","l":[{"name":"a","url":"http:80"}]`,
+			named("v1", `v2 {"/l/[name=\"a\"]/url":"http:80","@/l/[name=\"a\"]/url":["/l"]}`, `"mode":"tls","l":[{"name":"a","port":80}]`)},
+	}.check(t, c)
+	t.Run("edited", func(t *testing.T) {
+		// The values of both elements were preserved for another mode than the one that a client has set now.
+		there := convert(t, c, named("v2", "", `"mode":"tls","l":[{"name":"a","url":"http:80"},{"name":"b","url":"https:90"}]`), "v1")
+		wantAnyPreserved(t, "an element", named("v2", "", `"mode":"tls","l":[{"name":"a","url":"http:80"},{"name":"b","url":"https:91"}]`),
+			convert(t, c, strings.Replace(there, `"port":90`, `"port":91`, 1), "v2"))
+		wantAnyPreserved(t, "the mode", named("v2", "", `"mode":"plain","l":[{"name":"a","url":"http:80"},{"name":"b","url":"http:90"}]`),
+			convert(t, c, strings.Replace(there, `"mode":"tls"`, `"mode":"plain"`, 1), "v2"))
+	})
+}
+
+// TestCELAroundBothWays reads a field around elements in both directions, and one that the other version lacks.
+func TestCELAroundBothWays(t *testing.T) {
+	const list = "l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, "
+	c := converterOf(t, between(t,
+		"mode: {type: string}, own: {type: string}, "+list+"a: {type: string}, c: {type: string}}}}",
+		"mode: {type: string}, "+list+"b: {type: string}, d: {type: string}}}}",
+		`{cel: {from: {a: ".l[*].a", mode: .mode}, to: {b: ".l[*].b", mode: .mode},
+			forward: {b: "self.a + '/' + self.mode"}, backward: {a: "self.b.endsWith('/' + self.?mode.orValue('n')) ? self.b.split('/')[0] : 'other'"}}},
+		{cel: {from: {c: ".l[*].c", own: .own}, to: {d: ".l[*].d"}, forward: {d: "self.c + '+' + self.own"}, backward: {c: "self.d.split('+')[0]"}}}`))
+	const both = `"mode":"m","l":[{"name":"x","b":"1/m"},{"name":"y","b":"1/n"}]`
+	there := convert(t, c, named("v2", "", both), "v1")
+	wantAnyPreserved(t, "there", named("v1", "", `"mode":"m","l":[{"name":"x","a":"1"},{"name":"y","a":"other"}]`), there)
+	wantAnyPreserved(t, "back", named("v2", "", both), convert(t, c, there, "v2"))
+	edited := strings.Replace(there, `"a":"other"`, `"a":"2"`, 1)
+	wantAnyPreserved(t, "edited", named("v2", "", `"mode":"m","l":[{"name":"x","b":"1/m"},{"name":"y","b":"2/m"}]`), convert(t, c, edited, "v2"))
+
+	const own = `"own":"o","l":[{"name":"x","c":"1"}]`
+	there = convert(t, c, named("v1", "", own), "v2")
+	wantAnyPreserved(t, "there", named("v2", "", `"l":[{"name":"x","d":"1+o"}]`), there)
+	wantAnyPreserved(t, "back", named("v1", "", own), convert(t, c, there, "v1"))
+	edited = strings.Replace(there, `"d":"1+o"`, `"d":"1+p"`, 1)
+	wantAnyPreserved(t, "what the element says no more", named("v1", "", `"l":[{"name":"x","c":"1"}]`), convert(t, c, edited, "v1"))
+}
+
+// TestCELDerivedAround derives a field of elements of one around them only.
+func TestCELDerivedAround(t *testing.T) {
+	c := converterOf(t, between(t,
+		`mode: {type: string}, l: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
+		`l: {type: array, items: {type: object, properties: {a: {type: string}, mode: {type: string}}}}`,
+		`{cel: {from: {mode: .mode}, to: {mode: ".l[*].mode"}, forward: {mode: self.mode}}}`))
+	roundTrips{
+		"each":    {"v1", `"mode":"m","l":[{"a":"1"},{}]`, named("v2", `v1 {"/mode":"m","@/mode":["/l"]}`, `"l":[{"a":"1","mode":"m"},{"mode":"m"}]`)},
+		"no mode": {"v1", `"l":[{"a":"1"}]`, named("v2", "", `"l":[{"a":"1"}]`)},
+	}.check(t, c)
+}
+
 // A ruleset whose expressions do not compile is refused before any object is converted.
 func TestCELOfADamagedRuleset(t *testing.T) {
 	ruleset := between(t, "a: {type: integer}", "b: {type: integer}",

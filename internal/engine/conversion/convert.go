@@ -166,6 +166,8 @@ type conversionRun struct {
 	complete bool
 	// objectName and objectNamespace are those of the object, as JSON; nil if it has none.
 	objectName, objectNamespace []byte
+	// scopes are the values that are being converted, from that of a whole object to the innermost one.
+	scopes []*tree.Node
 	// keepEmptied is that of preserve.Function.
 	keepEmptied bool
 	// trimMetadata omits metadata that the API server ignores.

@@ -21,7 +21,7 @@ import (
 // The fields of the examples in the documentation.
 const (
 	docsSpoke = `spec: {type: object, properties: {
-		amount: {type: integer}, unit: {type: string}, services: {type: object, additionalProperties: {type: object, properties: {host: {type: string}, zone: {type: string}}}},
+		amount: {type: integer}, unit: {type: string}, tls: {type: boolean}, listeners: {type: array, items: {type: object, properties: {name: {type: string}, port: {type: integer}}}}, services: {type: object, additionalProperties: {type: object, properties: {host: {type: string}, zone: {type: string}}}},
 		dataFrom: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string}, url: {type: string}}}},
 		config: {type: string}, enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
 		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
@@ -31,7 +31,7 @@ const (
 		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}}, probe: {type: object, properties: {path: {type: string}, timeout: {type: string}}},
 		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
 	docsHub = `spec: {type: object, properties: {
-		total: {type: string}, measure: {type: object, properties: {unit: {type: string}}}, components: {type: array, items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
+		tls: {type: boolean}, listeners: {type: array, items: {type: object, properties: {name: {type: string}, url: {type: string}}}}, total: {type: string}, measure: {type: object, properties: {unit: {type: string}}}, components: {type: array, items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
 		dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}}}, find: {type: object, properties: {name: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string, enum: [Git, Helm]}, url: {type: string}}}},
 		config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: string}}}}, state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
 		main: {type: object, properties: {target: {type: string}, mode: {type: string}}}, others: {type: array, items: {type: object, properties: {target: {type: string}, mode: {type: string}}}},

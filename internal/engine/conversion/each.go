@@ -66,6 +66,11 @@ type part struct {
 // addEach adds a collection. back converts its elements back.
 func (f *function) addEach(c *each, back *function) {
 	f.collections = append(f.collections, c)
+	for _, field := range c.inner.around {
+		if field.Up--; field.Up > 0 {
+			f.around = append(f.around, field)
+		}
+	}
 	for _, d := range c.inner.documents {
 		f.documents = append(f.documents, documentField{slices.Concat(c.Inside(f.toHub, nil), d.path), d.exchange})
 	}
@@ -75,7 +80,7 @@ func (f *function) addEach(c *each, back *function) {
 			p.Path, p.Other = slices.Concat(c.from, p.Path), slices.Concat(c.to, p.Other)
 			f.parts = append(f.parts, p)
 		}
-	case c.common == nil && c.exclusion == nil && c.targetExclusion == nil && c.form != FormOne && c.otherForm != FormOne:
+	case len(c.inner.around) == 0 && len(back.around) == 0 && c.common == nil && c.exclusion == nil && c.targetExclusion == nil && c.form != FormOne && c.otherForm != FormOne:
 		p := part{preserve.Part{Path: c.from, Other: c.to, Map: c.form == FormMap, OtherMap: c.otherForm == FormMap}, c.inner, back}
 		if p.Map != p.OtherMap {
 			p.Key = c.Key

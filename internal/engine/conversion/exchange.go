@@ -21,6 +21,8 @@ type exchange struct {
 	*Exchange
 	toHub    bool
 	from, to []Field
+	// around are fields around the scope that it reads, too.
+	around []FieldAround
 	// shared is true for each source field that other rules may be for.
 	shared []bool
 	table  []literalPair
@@ -52,6 +54,7 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 			return nil, nil, err
 		}
 		toHub.to, fromHub.to = at(e.Hub, computed(e.CEL.Hub)), at(e.Spoke, computed(e.CEL.Spoke))
+		toHub.around, fromHub.around = e.CEL.SpokeAround, e.CEL.HubAround
 		toHub.shapes, fromHub.shapes = shapesOf(toHub.to, hub.shape), shapesOf(fromHub.to, spoke.shape)
 		for i := range e.CEL.Spoke {
 			toHub.shared = append(toHub.shared, e.CEL.Spoke[i].Expression == "")
@@ -90,7 +93,8 @@ func (e *exchange) reads(field int) bool { return e.program == nil || e.program.
 // exchange takes the source fields of an exchange out of an object, and appends the values of its target fields: nil for
 // those that have none. It reads other fields in whole, from which no rule has taken anything.
 func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tree.Node) (images []*tree.Node, rest *tree.Node) {
-	values, there := r.Room(len(x.from))[:len(x.from)], false
+	fields := len(x.from) + len(x.around)
+	values, there := r.Room(fields)[:fields], false
 	for i, f := range x.from {
 		if x.isShared(i) {
 			values[i] = whole.At(f.Path)
@@ -98,6 +102,10 @@ func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tr
 			object = r.WithAt(object, f.Path, nil)
 		}
 		there = there || values[i] != nil && x.reads(i)
+	}
+	for i, f := range x.around {
+		values[len(x.from)+i] = r.fieldAround(f)
+		there = there || values[len(x.from)+i] != nil && x.reads(len(x.from)+i)
 	}
 	start := len(to)
 	images = to[:start+len(x.to)]
@@ -111,6 +119,14 @@ func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tr
 		}
 	}
 	return images, object
+}
+
+// fieldAround returns the value of a field around the scope that is converted, nil if there is none.
+func (r *conversionRun) fieldAround(f FieldAround) *tree.Node {
+	if f.Up >= len(r.scopes) {
+		return nil
+	}
+	return r.scopes[len(r.scopes)-1-f.Up].At(f.Path)
 }
 
 // takes reports whether an API server would accept an image in the field.

@@ -34,6 +34,8 @@ type function struct {
 	holders     []*sidedObject
 	shared      []shared
 	collections []*each // as in the ruleset
+	// around are the fields around the scope that are read in it, or in a scope in it.
+	around []FieldAround
 
 	unread, dropped, together, known *preserve.Paths
 	// documents are the target fields with a document, in the paths of the target version.
@@ -195,13 +197,15 @@ func (f *function) orderMoves() {
 
 func (f *function) addExchange(x *exchange) {
 	f.exchanges = append(f.exchanges, x)
+	f.around = append(f.around, x.around...)
 	f.fields += len(x.to)
-	f.ofElements = f.ofElements || len(x.from[0].Path) == 0 || len(x.to[0].Path) == 0
+	f.ofElements = f.ofElements || slices.ContainsFunc(slices.Concat(x.from, x.to), func(field Field) bool { return len(field.Path) == 0 })
 }
 
 // addDerived adds an exchange that only this function has, and the other one has no use for.
 func (f *function) addDerived(x *exchange, other *function) {
 	f.derived = append(f.derived, x)
+	f.around = append(f.around, x.around...)
 	f.fields += len(x.to)
 	for _, field := range x.to {
 		other.derivedPaths = append(other.derivedPaths, field.Path)
@@ -267,7 +271,7 @@ type bound struct {
 }
 
 func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
-	b.of.keepEmptied = keepEmptied
+	b.of.keepEmptied, b.of.scopes = keepEmptied, b.of.scopes[:0]
 	return b.apply(b.of, value)
 }
 
@@ -308,6 +312,13 @@ func (r *conversionRun) valueOr(from string, value []byte) []byte {
 
 // apply converts a value, nil if the target version has nothing.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
+	r.scopes = append(r.scopes, value)
+	value = f.convert(r, value)
+	r.scopes = r.scopes[:len(r.scopes)-1]
+	return value
+}
+
+func (f *function) convert(r *conversionRun, value *tree.Node) *tree.Node {
 	whole, images := value, r.Room(f.fields)
 	for _, x := range f.derived {
 		images, _ = r.exchange(x, value, whole, images)

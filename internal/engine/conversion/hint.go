@@ -14,7 +14,7 @@ func hintOf(ruleset *Ruleset) *tree.Hint {
 	h := &tree.Hint{}
 	addHint(h, annotationsPath)
 	for i := range ruleset.Spokes {
-		addScopeHint(h, &ruleset.Spokes[i].Root)
+		addScopeHint([]*tree.Hint{h}, &ruleset.Spokes[i].Root)
 	}
 	mergeHint(h)
 	return h
@@ -39,7 +39,9 @@ func addHint(h *tree.Hint, path Path) *tree.Hint {
 // addParentHint adds the object that has a field.
 func addParentHint(h *tree.Hint, path Path) { addHint(h, path[:max(len(path)-1, 0)]) }
 
-func addScopeHint(h *tree.Hint, scope *Scope) {
+// addScopeHint adds what a scope looks into. all are the hints of the scopes around it, and its own.
+func addScopeHint(all []*tree.Hint, scope *Scope) {
+	h := all[len(all)-1]
 	for _, move := range scope.Moves {
 		addParentHint(h, move.Spoke)
 		addParentHint(h, move.Hub)
@@ -47,6 +49,11 @@ func addScopeHint(h *tree.Hint, scope *Scope) {
 	for _, x := range slices.Concat(scope.Exchanges, scope.Derived) {
 		for _, f := range slices.Concat(x.Spoke, x.Hub) {
 			addParentHint(h, f.Path)
+		}
+		if x.CEL != nil {
+			for _, f := range slices.Concat(x.CEL.SpokeAround, x.CEL.HubAround) {
+				addParentHint(all[max(len(all)-1-f.Up, 0)], f.Path)
+			}
 		}
 	}
 	for _, path := range slices.Concat(scope.DropSpoke, scope.DropHub) {
@@ -66,21 +73,21 @@ func addScopeHint(h *tree.Hint, scope *Scope) {
 		addHint(h, scope.Shared[i].Hub)
 	}
 	for i := range scope.Collections {
-		addCollectionHint(h, &scope.Collections[i])
+		addCollectionHint(all, &scope.Collections[i])
 	}
 }
 
-func addCollectionHint(h *tree.Hint, c *Collection) {
+func addCollectionHint(all []*tree.Hint, c *Collection) {
 	for _, ofHub := range []bool{false, true} {
-		opened := addHint(h, c.At(ofHub))
+		opened := addHint(all[len(all)-1], c.At(ofHub))
 		if c.Form(ofHub) == FormOne {
-			addScopeHint(opened, &c.Scope)
+			addScopeHint(append(slices.Clip(all), opened), &c.Scope)
 			continue
 		}
 		if opened.Each == nil {
 			opened.Each = &tree.Hint{}
 		}
-		addScopeHint(opened.Each, &c.Scope)
+		addScopeHint(append(slices.Clip(all), opened.Each), &c.Scope)
 		for _, x := range []*Exclusion{c.ExcludeSpoke, c.ExcludeHub} {
 			if x != nil {
 				addParentHint(opened.Each, x.Without)

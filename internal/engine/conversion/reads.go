@@ -62,6 +62,18 @@ func (s *Scope) describe(f *function) {
 		f.together.Join(at, Each, c.inner.together)
 		f.known.Join(at, Each, c.inner.known)
 	}
+	f.readShared()
+}
+
+// readShared notes the fields that expressions read beside those that are for the rule, of the scope or in a scope in it.
+func (f *function) readShared() {
+	for _, c := range f.collections {
+		for _, field := range c.inner.around {
+			if field.Up == 1 {
+				f.unread.Remove(field.Path, Each)
+			}
+		}
+	}
 	for _, x := range f.exchanges {
 		for j := range x.from {
 			if x.isShared(j) && x.reads(j) {

@@ -244,6 +244,9 @@ type CEL struct {
 	// Spoke and Hub are parallel to those of the Exchange.
 	Spoke []CELField `json:"spoke"`
 	Hub   []CELField `json:"hub"`
+	// SpokeAround and HubAround are fields of the objects around the scope. They are only read.
+	SpokeAround []FieldAround `json:"spokeAround,omitempty"`
+	HubAround   []FieldAround `json:"hubAround,omitempty"`
 	// WhenMissing evaluates expressions also if all fields that they can read are missing.
 	WhenMissing bool `json:"whenMissing,omitempty"`
 }
@@ -257,6 +260,14 @@ type CELField struct {
 	// Expression computes it from the fields of the other side. It is empty if the rule only reads the field, which other
 	// rules may be for.
 	Expression string `json:"expression"`
+}
+
+// FieldAround is a field of an object around a scope.
+type FieldAround struct {
+	CELField
+	// Up is the number of scopes from that of the rule to that of the field, and Path the path in it.
+	Up   int  `json:"up"`
+	Path Path `json:"path"`
 }
 
 // Default is a field that one side lacks, with its default value there.
@@ -408,7 +419,9 @@ func (e *Exchange) sound() bool {
 	case e.Format != nil:
 		return spoke == 1 && hub > 0 && len(e.Format.Integer) == hub && len(e.Format.Texts) == hub+1
 	case e.CEL != nil:
-		return spoke > 0 && hub > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub
+		isDamaged := func(f FieldAround) bool { return f.Up < 1 || len(f.Path) == 0 }
+		return spoke+len(e.CEL.SpokeAround) > 0 && hub+len(e.CEL.HubAround) > 0 && len(e.CEL.Spoke) == spoke && len(e.CEL.Hub) == hub &&
+			!slices.ContainsFunc(slices.Concat(e.CEL.SpokeAround, e.CEL.HubAround), isDamaged)
 	case e.Cast != nil && e.Cast.Quantity != "" && !slices.Contains(Units, e.Cast.Quantity):
 		return false
 	case e.Cast != nil && e.Cast.Document != "" && !document.Known(e.Cast.Document):

@@ -27,14 +27,18 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	if !spokeOK || !hubOK {
 		return
 	}
-	if !c.checkScopes(spoke, hub) || !c.checkExpressions(spoke, hub, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
+	within := commonScope(slices.Concat(spoke.computed(), hub.computed())...)
+	if !c.checkScopes(spoke, hub, within) || !c.checkExpressions(spoke, hub, within, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
-	within := commonScope(slices.Concat(spoke.paths, hub.paths)...)
 	scope := c.scopeAt(within)
-	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
-	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
+	if exchange.CEL.SpokeAround, spokeOK = c.takeAround(&spoke, c.spokeSide(), within); spokeOK {
+		exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
+	}
+	if exchange.CEL.HubAround, hubOK = c.takeAround(&hub, c.hubSide(), within); hubOK {
+		exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
+	}
 	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
@@ -152,24 +156,70 @@ func (c *compiler) celSide(
 	return s, ok
 }
 
-// checkScopes checks that all fields of the rule are in the same elements.
-func (c *compiler) checkScopes(spoke, hub celSide) bool {
+// checkScopes checks that all fields of the rule are in the same elements, or around them.
+func (c *compiler) checkScopes(spoke, hub celSide, within conversion.Path) bool {
+	ofSpoke := func(path conversion.Path) bool { return !isAround(c.spokeSide(), path, within) }
+	ofHub := func(path conversion.Path) bool { return !isAround(c.hubSide(), path, within) }
+	firstSpoke, firstHub := slices.IndexFunc(spoke.paths, ofSpoke), slices.IndexFunc(hub.paths, ofHub)
+	if firstSpoke < 0 || firstHub < 0 {
+		return true // one side has only fields around the others
+	}
 	for i, path := range spoke.paths {
-		if !c.checkScope(path, hub.paths[0], spoke.fieldPath(i), spoke.texts[i]) {
+		if ofSpoke(path) && !c.checkScope(path, hub.paths[firstHub], spoke.fieldPath(i), spoke.texts[i]) {
 			return false
 		}
 	}
 	for i, path := range hub.paths {
-		if !c.checkScope(spoke.paths[0], path, hub.fieldPath(i), hub.texts[i]) {
+		if ofHub(path) && !c.checkScope(spoke.paths[firstSpoke], path, hub.fieldPath(i), hub.texts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, fromNothing bool, fldPath place) (ok bool) {
-	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), fromNothing)
-	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(spoke.paths[0], maxObjectBytes/smallest))
+// scopeFor returns the path of the innermost scope around both a field and a scope.
+func scopeFor(path, within conversion.Path) conversion.Path {
+	scope := scopeAround(path)
+	for !within.HasPrefix(scope) {
+		scope = scopeAround(scope[:len(scope)-1])
+	}
+	return scope
+}
+
+// isAround reports whether a field is in a scope around another one, and in no elements there.
+func isAround(of side, path, within conversion.Path) bool {
+	scope := scopeFor(path, within)
+	return len(scope) < len(within) && !slices.Contains(of.local(path, scope), conversion.Each)
+}
+
+// takeAround removes the fields around a scope from those of a side, and returns them.
+func (c *compiler) takeAround(s *celSide, of side, within conversion.Path) (around []conversion.FieldAround, ok bool) {
+	own := celSide{named: s.named}
+	for i, f := range s.fields {
+		if !isAround(of, s.paths[i], within) {
+			own.fields, own.paths, own.texts = append(own.fields, f), append(own.paths, s.paths[i]), append(own.texts, s.texts[i])
+			continue
+		}
+		shape, err := celcheck.Shape(f.Schema)
+		if err != nil {
+			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
+			return nil, false
+		}
+		scope, up := scopeFor(s.paths[i], within), 0
+		for at := within; len(at) > len(scope); at = scopeAround(at[:len(at)-1]) {
+			up++
+		}
+		around = append(around, conversion.FieldAround{
+			CELField: conversion.CELField{Name: f.Name, Schema: shape}, Up: up, Path: of.local(s.paths[i], scope),
+		})
+	}
+	*s = own
+	return around, true
+}
+
+func (c *compiler) checkExpressions(spoke, hub celSide, within conversion.Path, fromNothing bool, fldPath place) (ok bool) {
+	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), within, fromNothing)
+	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(within, maxObjectBytes/smallest))
 	ok = true
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
@@ -190,9 +240,10 @@ func (c *compiler) checkExpressions(spoke, hub celSide, fromNothing bool, fldPat
 // maxObjectBytes is the size of the largest object that API servers store, in bytes: what etcd accepts by default.
 const maxObjectBytes = 3 << 19
 
-// smallestElement returns the size of the smallest element for which an expression over these fields is evaluated, in
-// bytes: {}, or an object with one of the fields, or the field itself.
-func smallestElement(paths []conversion.Path, fromNothing bool) uint64 {
+// smallestElement returns the size of the smallest element of a scope for which an expression over these fields is evaluated,
+// in bytes: {}, or an object with one of the fields, or the field itself.
+func smallestElement(paths []conversion.Path, within conversion.Path, fromNothing bool) uint64 {
+	fromNothing = fromNothing || slices.ContainsFunc(paths, func(path conversion.Path) bool { return !path.HasPrefix(within) })
 	if fromNothing {
 		return uint64(len(`{},`))
 	}

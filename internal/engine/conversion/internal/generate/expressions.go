@@ -48,13 +48,13 @@ func (m *ruleMaker) cel() []v1alpha1.Rule {
 	return []v1alpha1.Rule{{CEL: rule}}
 }
 
-// alsoRead sometimes names one more field, which the rule only reads, and returns all.
+// alsoRead sometimes names one more field, which the rule only reads, in the same elements or around them, and returns all.
 func (m *ruleMaker) alsoRead(named map[string]v1alpha1.Path, computed, fields []namedField, prefix string) []namedField {
 	if m.IntN(3) > 0 {
 		return computed
 	}
 	for _, field := range Shuffled(m.Choices, fields) {
-		if field.scope == computed[0].scope && constants[field.schema.Type] != nil && !has(computed, field.path) && !m.isDropped(field.path) {
+		if strings.HasPrefix(computed[0].scope, field.scope) && constants[field.schema.Type] != nil && !has(computed, field.path) && !m.isDropped(field.path) {
 			named[fmt.Sprint(prefix, len(computed))] = field.path
 			return append(slices.Clip(computed), field)
 		}
