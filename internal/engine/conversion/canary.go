@@ -148,7 +148,7 @@ func (f *filler) values(x *exchange) []*tree.Node {
 	switch {
 	case x.CEL != nil:
 		_, fields := ends(f.hub, x.CEL.Spoke, x.CEL.Hub)
-		return f.samples(fields)
+		return f.samples(at(fields, computed(fields)))
 	case f.hub:
 		values = f.images(x, f.spokeValues(x))
 	default:

@@ -171,6 +171,15 @@ func TestMoveWiderHasACanary(t *testing.T) {
 	}
 }
 
+// TestCELHasACanary has a field that an expression only reads, which comes first by its name.
+func TestCELHasACanary(t *testing.T) {
+	c := converterOf(t, between(t, "a: {type: integer}, b: {type: integer}, s: {type: string}", "a: {type: integer}, b: {type: integer}, t: {type: string}",
+		`{cel: {from: {a: .a, s: .s}, to: {b: .b, t: .t}, forward: {t: "self.s + (has(self.a) ? '+' : '')"}, backward: {s: "self.t + (has(self.b) ? '-' : '')"}}}`))
+	for version, field := range map[string]string{"v1": "t", "v2": "s"} {
+		expect.Contains(t, field+" of the canary of "+version, string(canaryAt(t, c, version, other(version))[field]), `"`)
+	}
+}
+
 // TestMoveHasAValidCanary: a value that its own schema does not allow would be lost at a third version, which only
 // preserves it.
 func TestMoveHasAValidCanary(t *testing.T) {

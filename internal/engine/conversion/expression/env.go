@@ -207,7 +207,7 @@ func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
 		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)%s",
-			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, conditionalHint(issue.Message)))
+			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, typesHint(issue.Message)))
 		if strings.HasPrefix(issue.Message, "undefined field") {
 			failed.Fields = slices.Sorted(maps.Keys(s.Self.Fields))
 		}
@@ -215,8 +215,11 @@ func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	return failed
 }
 
-// conditionalHint says how to write a conditional whose branches have different types.
-func conditionalHint(message string) string {
+// typesHint says how to write a map or list of values of different types, and a conditional with branches of different types.
+func typesHint(message string) string {
+	if strings.HasPrefix(message, "expected type '") && strings.Contains(message, "' but found '") {
+		return ": where the field can hold both, put each value in dyn(), and an optional one in .optMap(x, dyn(x))"
+	}
 	operands, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
 	switch {
 	case !found || !strings.HasPrefix(operands, "(bool, "):
