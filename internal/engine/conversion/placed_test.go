@@ -99,6 +99,19 @@ func TestPlacedAround(t *testing.T) {
 	}.check(t, c)
 }
 
+// TestPlacedOutOfPlaced moves an object out of one that moves, in an object that moves.
+func TestPlacedOutOfPlaced(t *testing.T) {
+	c := converterOf(t, between(t,
+		"a: {type: string}, b: {type: object, properties: {a: {type: object, properties: {f: {type: integer}}}, d: {type: object, properties: {g: {type: string}, e: {type: object, properties: {h: {type: string}}}}}}}",
+		"a: {type: integer}, spec: {type: object, properties: {c: {type: object, properties: {g: {type: string}}}, e: {type: object, properties: {h: {type: string}, e: {type: object, properties: {i: {type: integer}}}}}}}",
+		`{move: {from: .b, to: .spec}}, {move: {from: .b.d, to: .spec.c}}, {move: {from: .b.d.e, to: .spec.e}}, {move: {from: .b.a, to: .spec.e.e}}, {move: {from: .b.a.f, to: .spec.e.e.i}}`))
+	roundTrips{
+		"all":    {"v1", `"b":{"a":{"f":1},"d":{"g":"2","e":{"h":"3"}}}`, named("v2", "", `"spec":{"c":{"g":"2"},"e":{"h":"3","e":{"i":1}}}`)},
+		"back":   {"v2", `"spec":{"e":{"e":{"i":1}}}`, named("v1", "", `"b":{"a":{"f":1}}`)},
+		"beside": {"v1", `"a":"x","b":{"a":{"f":1}}`, named("v2", `v1 {"/a":"x"}`, `"spec":{"e":{"e":{"i":1}}}`)},
+	}.check(t, c)
+}
+
 // TestPlacedInElements moves a map and an object to other objects of the elements of a list, whose key has
 // another name.
 func TestPlacedInElements(t *testing.T) {

@@ -181,7 +181,7 @@ func (c *compiler) checkScopes(spoke, hub celSide, within conversion.Path) bool 
 func scopeFor(path, within conversion.Path) conversion.Path {
 	scope := scopeAround(path)
 	for !within.HasPrefix(scope) {
-		scope = scopeAround(scope[:len(scope)-1])
+		scope = scopeBeyond(scope)
 	}
 	return scope
 }
@@ -206,7 +206,7 @@ func (c *compiler) takeAround(s *celSide, of side, within conversion.Path) (arou
 			return nil, false
 		}
 		scope, up := scopeFor(s.paths[i], within), 0
-		for at := within; len(at) > len(scope); at = scopeAround(at[:len(at)-1]) {
+		for at := within; len(at) > len(scope); at = scopeBeyond(at) {
 			up++
 		}
 		around = append(around, conversion.FieldAround{

@@ -379,11 +379,19 @@ func scopeAround(path conversion.Path) conversion.Path {
 	return nil
 }
 
+// scopeBeyond returns the path of the scope around another one.
+func scopeBeyond(scope conversion.Path) conversion.Path {
+	if scope[len(scope)-1] == conversion.Each {
+		return scopeAround(scope[:len(scope)-1])
+	}
+	return scopeAround(scope)
+}
+
 // commonScope returns the path of the innermost scope that has all fields.
 func commonScope(paths ...conversion.Path) conversion.Path {
 	scope := scopeAround(paths[0])
 	for len(scope) > 0 && slices.ContainsFunc(paths, func(path conversion.Path) bool { return !scopeAround(path).HasPrefix(scope) }) {
-		scope = scopeAround(scope[:len(scope)-1])
+		scope = scopeBeyond(scope)
 	}
 	return scope
 }
