@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 )
@@ -84,8 +86,20 @@ func FuzzPutGet(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
 		from, to := w.pair()
 		there := convert(t, w.converter, w.object(from), to)
-		w.editWins(t, w.edited(t, there, w.object(to)), to, from)
+		w.editWins(t, w.withDefaults(t, w.edited(t, there, w.object(to)), to), to, from)
 	}, cameBack)
+}
+
+// withDefaults fills in the defaults of a version, as the API server does with each write.
+func (w *world) withDefaults(t testing.TB, text, version string) string {
+	t.Helper()
+	object := decode(t, text)
+	metadata, hasMetadata := object["metadata"]
+	defaulting.Default(object, w.schemas[version])
+	if hasMetadata {
+		object["metadata"] = metadata
+	}
+	return generate.Plain(object)
 }
 
 // editWins converts an edited object to another version and back.
