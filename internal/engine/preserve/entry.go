@@ -44,6 +44,8 @@ type Entry struct {
 	Rules string
 	// Fate is what became of the entry in the last conversion to its version.
 	Fate Fate
+	// isSuperseded is true for an entry with which the object would not come back.
+	isSuperseded bool
 	// isRest is true for an entry without those of its values that do not fit. The other version may show it although it
 	// showed nothing of the entry.
 	isRest bool

@@ -70,28 +70,99 @@ type Versions struct {
 func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, carried, lost []Entry) {
 	v.Source.ruled, v.Target.ruled = v.There.Known(), v.Back.Known()
 	run, before := v.NewRun(), v.Work
-	y = v.There.Apply(x, false)
+	made := v.There.Apply(x, false)
 	cost := v.Work - before
-	if len(preserved) > 0 {
-		r := &restorer{
-			namer: newNamer(v.Arena, run), base: y, live: x, schema: v.Target, other: v.Source,
-			seen: v.Back, back: v.There, rules: v.Rules, work: v.Work + maxJudging, isPart: len(own) > 0, frozenStatus: v.FrozenStatus,
-		}
-		y = r.restore(preserved)
-		carried = r.carried
-	}
-	run = v.NewRun()
-	again := v.Back.Apply(y, false)
-	d := &differ{namer: newNamer(v.Arena, run)}
-	d.object(again, x, v.Source, v.There.Dropped())
-	for i := range d.found {
-		d.found[i].Rules = v.Rules
+	y, carried = v.restored(x, made, run, preserved, own)
+	d, again := v.lost(x, y)
+	absent := restoredAbsent(preserved)
+	if len(absent) > 0 && v.reads(d.found) && !v.comesBack(x, y, again, d.found) {
+		v.supersedeOne(absent, func() bool {
+			y, carried = v.restored(x, made, run, preserved, own)
+			d, again = v.lost(x, y)
+			return v.comesBack(x, y, again, d.found)
+		})
 	}
 	const conversions = 2
 	if conversions*cost < maxHiding {
 		v.hide(d, again, y)
 	}
 	return y, carried, d.withOwn(own, x, v.Source)
+}
+
+// restored returns what is made of x, in a run, with the entries that come back, and those that stay preserved.
+func (v *Versions) restored(x, made *tree.Node, run uint32, preserved, own []Entry) (y *tree.Node, carried []Entry) {
+	if len(preserved) == 0 {
+		return made, nil
+	}
+	r := &restorer{
+		namer: newNamer(v.Arena, run), base: made, live: x, schema: v.Target, other: v.Source,
+		seen: v.Back, back: v.There, rules: v.Rules, work: v.Work + maxJudging, isPart: len(own) > 0, frozenStatus: v.FrozenStatus,
+	}
+	return r.restore(preserved), r.carried
+}
+
+// restoredAbsent returns the entries with which something is absent that would be there without them.
+func restoredAbsent(entries []Entry) (absent []*Entry) {
+	for _, e := range pointersTo(entries) {
+		if e.Kind == Absent && e.Fate == Restored {
+			absent = append(absent, e)
+		}
+	}
+	return absent
+}
+
+// maxSuperseding is the most work for finding an entry to supersede, in units of the arena.
+const maxSuperseding = 1 << 20
+
+// supersedeOne supersedes the first of some entries without which an object comes back, if there is one: what is absent with
+// the entry would contradict a value that is lost. convert converts the object, and reports whether it comes back.
+func (v *Versions) supersedeOne(absent []*Entry, convert func() bool) {
+	end := v.Work + maxSuperseding
+	for _, e := range absent {
+		if v.Work > end {
+			break
+		}
+		if e.isSuperseded = true; convert() {
+			return
+		}
+		e.isSuperseded = false
+	}
+	convert()
+}
+
+// reads reports whether the other version may show one of the values.
+func (v *Versions) reads(entries []Entry) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool {
+		unread := v.There.Unread()
+		for _, segment := range e.At {
+			unread = unread.in(segment)
+		}
+		return e.HasValue() && !isUnread(&e, unread)
+	})
+}
+
+// comesBack reports whether x comes back from y with what was lost.
+func (v *Versions) comesBack(x, y, again *tree.Node, lost []Entry) bool {
+	r := &restorer{
+		namer: newNamer(v.Arena, v.NewRun()), base: again, live: y, schema: v.Source, other: v.Target,
+		seen: v.There, back: v.Back, rules: v.Rules, work: v.Work + maxJudging, frozenStatus: v.FrozenStatus,
+	}
+	back := r.restore(slices.Clone(lost))
+	d := &differ{namer: newNamer(v.Arena, v.NewRun())}
+	d.object(back, x, v.Source, v.There.Dropped())
+	return len(d.found) == 0
+}
+
+// lost finds what does not come back of x, and returns what does.
+func (v *Versions) lost(x, y *tree.Node) (d *differ, again *tree.Node) {
+	run := v.NewRun()
+	again = v.Back.Apply(y, false)
+	d = &differ{namer: newNamer(v.Arena, run)}
+	d.object(again, x, v.Source, v.There.Dropped())
+	for i := range d.found {
+		d.found[i].Rules = v.Rules
+	}
+	return d, again
 }
 
 // withOwn adds earlier entries of the version of x, which found no place in it, if there still is nothing. A list that has

@@ -50,6 +50,10 @@ func (r *restorer) restore(entries []Entry) *tree.Node {
 	r.entries = entries
 	var judged []*Entry
 	for _, e := range pointersTo(entries) {
+		if e.isSuperseded {
+			e.Fate = Superseded
+			continue
+		}
 		judged = r.sort(e, judged)
 	}
 	r.judge(judged)
