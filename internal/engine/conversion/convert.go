@@ -320,9 +320,9 @@ func nameText(n *tree.Node) []byte {
 func (r *conversionRun) convertBetween(root *tree.Node, from, to *version, source, target preserve.Schema) *tree.Node {
 	v := &preserve.Versions{Arena: r.Arena, Source: source, Target: target, Rules: r.of.fingerprint, FrozenStatus: r.of.ruleset.RefusesStatus}
 	if from.there != nil {
-		v.There, v.Back = bound{from.there, r}, bound{from.back, r}
+		v.There, v.Back = bound{function: from.there, of: r}, bound{function: from.back, of: r}
 	} else {
-		v.There, v.Back = bound{to.back, r}, bound{to.there, r}
+		v.There, v.Back = bound{function: to.back, of: r}, bound{function: to.there, of: r}
 		r.adopt(to)
 	}
 	ofTarget, ofSource := r.data[to], r.data[from]

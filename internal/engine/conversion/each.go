@@ -61,6 +61,33 @@ func (c *Collection) each(toHub bool, common *Common) *each {
 type part struct {
 	preserve.Part
 	function, back *function
+	// scopes are the paths of the scopes around the elements, from the outermost one, and otherScopes those in the other
+	// version.
+	scopes, otherScopes [][]string
+}
+
+// in returns a part of what is in a value, as a part of what the value is in.
+func (p part) in(from, to []string) part {
+	inside := func(at []string, paths [][]string) [][]string {
+		all := [][]string{nil}
+		for _, path := range paths {
+			all = append(all, slices.Concat(at, path))
+		}
+		return all
+	}
+	p.Path, p.Other = slices.Concat(from, p.Path), slices.Concat(to, p.Other)
+	p.scopes, p.otherScopes = inside(from, p.scopes), inside(to, p.otherScopes)
+	return p
+}
+
+// reads returns the paths of what a function of elements reads in the scopes around them.
+func (p part) reads() (paths [][]string) {
+	for _, field := range p.function.around {
+		if scope := len(p.scopes) - field.Up; scope >= 0 {
+			paths = append(paths, slices.Concat(p.scopes[scope], field.Path))
+		}
+	}
+	return paths
 }
 
 // addEach adds a collection. back converts its elements back.
@@ -77,11 +104,10 @@ func (f *function) addEach(c *each, back *function) {
 	switch {
 	case c.IsOne():
 		for _, p := range c.inner.parts {
-			p.Path, p.Other = slices.Concat(c.from, p.Path), slices.Concat(c.to, p.Other)
-			f.parts = append(f.parts, p)
+			f.parts = append(f.parts, p.in(c.from, c.to))
 		}
-	case len(c.inner.around) == 0 && len(back.around) == 0 && c.common == nil && c.exclusion == nil && c.targetExclusion == nil && c.form != FormOne && c.otherForm != FormOne:
-		p := part{preserve.Part{Path: c.from, Other: c.to, Map: c.form == FormMap, OtherMap: c.otherForm == FormMap}, c.inner, back}
+	case c.common == nil && c.exclusion == nil && c.targetExclusion == nil && c.form != FormOne && c.otherForm != FormOne:
+		p := part{preserve.Part{Path: c.from, Other: c.to, Map: c.form == FormMap, OtherMap: c.otherForm == FormMap}, c.inner, back, [][]string{nil}, [][]string{nil}}
 		if p.Map != p.OtherMap {
 			p.Key = c.Key
 		}

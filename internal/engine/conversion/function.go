@@ -268,10 +268,12 @@ func (f *function) addOneSided(leaves []LeafField) {
 type bound struct {
 	*function
 	of *conversionRun
+	// around are the values of the scopes around, and otherAround those of the other version.
+	around, otherAround []*tree.Node
 }
 
 func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
-	b.of.keepEmptied, b.of.scopes = keepEmptied, b.of.scopes[:0]
+	b.of.keepEmptied, b.of.scopes = keepEmptied, append(b.of.scopes[:0], b.around...)
 	return b.apply(b.of, value)
 }
 
@@ -294,9 +296,22 @@ func (b bound) Parts() []preserve.Part {
 	parts := make([]preserve.Part, len(b.parts))
 	for i, p := range b.parts {
 		parts[i] = p.Part
-		parts[i].Function, parts[i].Back = bound{p.function, b.of}, bound{p.back, b.of}
+		parts[i].Reads = p.reads()
+		parts[i].Functions = func(value, other *tree.Node) (function, back preserve.Function) {
+			around, otherAround := valuesAt(b.around, value, p.scopes), valuesAt(b.otherAround, other, p.otherScopes)
+			return bound{p.function, b.of, around, otherAround}, bound{p.back, b.of, otherAround, around}
+		}
 	}
 	return parts
+}
+
+// valuesAt returns the values around a value, and those at paths in it.
+func valuesAt(around []*tree.Node, value *tree.Node, paths [][]string) []*tree.Node {
+	values := slices.Clip(around)
+	for _, path := range paths {
+		values = append(values, value.At(path))
+	}
+	return values
 }
 
 // valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.

@@ -90,6 +90,8 @@ var growths = map[string]growing{
 	"drop":    inList(ofA+", "+ofB, ofA, `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
 	"cel": inList(ofA, ofB,
 		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: self.b}}}`, `{"a":"%d"}`),
+	"cel around elements": {"m: {type: string}, l: " + listOf(ofA), "m: {type: string}, l: " + listOf(ofB),
+		`{cel: {from: {a: ".l[*].a", m: .m}, to: {b: ".l[*].b"}, forward: {b: self.a + self.m}, backward: {a: self.b}}}`, repeated(`"m":"x","l":[`, `{"a":"%d"}`, `]`)},
 	"exclude back": inList(ofA+", "+ofB, ofB, `{each: {from: .l, to: .l, where: [{to: .b}]}}`, `{"a":"%d"},{"b":"%d"}`),
 	"cel over a list": {"l: " + textList, "s: {type: string}",
 		`{cel: {from: {l: .l}, to: {s: .s}, forward: {s: "self.l.join(',')"}, backward: {l: "self.s.split(',')"}}}`, repeated(`"l":[`, `"%d"`, `]`)},

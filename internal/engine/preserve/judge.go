@@ -312,7 +312,12 @@ func (r *restorer) collectDifferent(s Schema, x, y *tree.Node, names map[string]
 
 // judgeElements judges the entries of elements that are converted alone, and returns the others.
 func (r *restorer) judgeElements(entries []*Entry) (rest []*Entry) {
-	parts := r.seen.Parts()
+	// What elements are judged by has to be there already.
+	parts := slices.DeleteFunc(r.seen.Parts(), func(p Part) bool {
+		return slices.ContainsFunc(p.Reads, func(path []string) bool {
+			return slices.ContainsFunc(r.entries, func(e Entry) bool { return e.At.isIn(AddressOf(path)) || AddressOf(path).isIn(e.At) })
+		})
+	})
 	if len(parts) == 0 {
 		return entries
 	}
@@ -391,10 +396,8 @@ func (r *restorer) judgeElement(of *element, restored []*Entry) (done bool) {
 	default:
 		other = other.in(last)
 	}
-	inner := &restorer{
-		namer: r.namer, base: base, live: live, schema: s, other: other,
-		seen: of.part.Function, back: of.part.Back, rules: r.rules, work: r.work,
-	}
+	inner := &restorer{namer: r.namer, base: base, live: live, schema: s, other: other, rules: r.rules, work: r.work}
+	inner.seen, inner.back = of.part.Functions(r.base, r.live)
 	inner.restored = relativeTo(of.at, restored)
 	relative := relativeTo(of.at, of.all)
 	inner.judge(relative)

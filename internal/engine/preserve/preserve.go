@@ -47,8 +47,10 @@ type Part struct {
 	// Key is the field of a list's elements that is their name in the map of the other version: Function and Back convert
 	// elements without it. It is empty if both versions have a list, or both a map.
 	Key string
-	// Function converts an element, and Back converts it back.
-	Function, Back Function
+	// Reads are the paths of what Function reads besides the element.
+	Reads [][]string
+	// Functions returns what converts an element of a value, and what converts one of the other version's back.
+	Functions func(value, other *tree.Node) (function, back Function)
 }
 
 // Versions are those of a conversion.
