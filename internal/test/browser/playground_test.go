@@ -223,10 +223,10 @@ func TestAccept(t *testing.T) {
 			b.press("#suggest")
 			b.press(".accept")
 			b.until(`!document.querySelector('.accept')`)
+			b.until(`!document.querySelector('#panel-fields .unplaced')`) // the rule is a part of what was checked
 			b.checked("Nothing is lost")
 			want := strings.Replace(before, "\n  migration:", "\n        - move: {from: .spec.owner, to: .spec.ownerName}\n  migration:", 1)
 			expect.Equal(t, "the policy", want, b.policyText())
-			b.until(`!document.querySelector('#panel-fields .unplaced')`)
 		})
 	}
 }
