@@ -150,6 +150,22 @@ func TestCELAroundBothWays(t *testing.T) {
 	wantAnyPreserved(t, "what the element says no more", named("v1", "", `"l":[{"name":"x","c":"k"}]`), convert(t, c, edited, "v1"))
 }
 
+// TestCELAroundInElements has a value of an element that only one version has, and that the elements in it are computed with.
+func TestCELAroundInElements(t *testing.T) {
+	const keyed = "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, "
+	c := converterOf(t, between(t,
+		"l: "+keyed+"zone: {type: string}, m: "+keyed+"a: {type: string}}}}}}}",
+		"l: "+keyed+"m: "+keyed+"b: {type: string}}}}}}}",
+		`{cel: {from: {a: ".l[*].m[*].a", zone: ".l[*].zone"}, to: {b: ".l[*].m[*].b"},
+			forward: {b: "self.a + '@' + self.?zone.orValue('n')"}, backward: {a: "self.b == '' ? '' : 'k'"}}}`))
+	const object = `"l":[{"name":"x","zone":"z","m":[{"name":"1","a":"p"},{"name":"2","a":"q"}]},{"name":"y","m":[{"name":"3","a":"r"}]}]`
+	there := convert(t, c, named("v1", "", object), "v2")
+	wantAnyPreserved(t, "there", named("v2", "", `"l":[{"name":"x","m":[{"name":"1","b":"p@z"},{"name":"2","b":"q@z"}]},{"name":"y","m":[{"name":"3","b":"r@n"}]}]`), there)
+	wantAnyPreserved(t, "back", named("v1", "", object), convert(t, c, there, "v1"))
+	edited := strings.Replace(there, `"b":"r@n"`, `"b":"s@n"`, 1)
+	wantAnyPreserved(t, "another element is edited", named("v1", "", strings.Replace(object, `"r"`, `"k"`, 1)), convert(t, c, edited, "v1"))
+}
+
 // TestCELDerivedAround derives a field of elements of one around them only.
 func TestCELDerivedAround(t *testing.T) {
 	c := converterOf(t, between(t,

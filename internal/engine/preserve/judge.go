@@ -312,12 +312,7 @@ func (r *restorer) collectDifferent(s Schema, x, y *tree.Node, names map[string]
 
 // judgeElements judges the entries of elements that are converted alone, and returns the others.
 func (r *restorer) judgeElements(entries []*Entry) (rest []*Entry) {
-	// What elements are judged by has to be there already.
-	parts := slices.DeleteFunc(r.seen.Parts(), func(p Part) bool {
-		return slices.ContainsFunc(p.Reads, func(path []string) bool {
-			return slices.ContainsFunc(r.entries, func(e Entry) bool { return e.At.isIn(AddressOf(path)) || AddressOf(path).isIn(e.At) })
-		})
-	})
+	parts := slices.DeleteFunc(r.seen.Parts(), func(p Part) bool { return p.readsOne(entries) || p.readsOne(r.restored) })
 	if len(parts) == 0 {
 		return entries
 	}
@@ -333,6 +328,14 @@ func (r *restorer) judgeElements(entries []*Entry) (rest []*Entry) {
 		}
 	}
 	return rest
+}
+
+// readsOne reports whether one of the entries is for what elements are judged by, which has to be there before.
+func (p Part) readsOne(entries []*Entry) bool {
+	return slices.ContainsFunc(p.Reads, func(path []string) bool {
+		read := AddressOf(path)
+		return slices.ContainsFunc(entries, func(e *Entry) bool { return e.At.isIn(read) || read.isIn(e.At) })
+	})
 }
 
 // element has entries of an element, or of what is in it.
