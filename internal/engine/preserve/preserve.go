@@ -44,10 +44,10 @@ type Part struct {
 	// Path and Other lead to it in both versions. Map and OtherMap are true where it is a map.
 	Path, Other   []string
 	Map, OtherMap bool
-	// Key is the field of a list's elements that is their name in the map of the other version: Function and Back convert
-	// elements without it. It is empty if both versions have a list, or both a map.
+	// Key is the field of a list's elements that is their name in the map of the other version: Functions convert elements
+	// without it. It is empty if both versions have a list, or both a map.
 	Key string
-	// Reads are the paths of what Function reads besides the element.
+	// Reads are the paths of what is read besides an element to convert it.
 	Reads [][]string
 	// Functions returns what converts an element of a value, and what converts one of the other version's back.
 	Functions func(value, other *tree.Node) (function, back Function)
@@ -77,11 +77,11 @@ func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, 
 	y, carried = v.restored(x, made, run, preserved, own)
 	d, again := v.lost(x, y)
 	absent := restoredAbsent(preserved)
-	if len(absent) > 0 && v.reads(d.found) && !v.comesBack(x, y, again, d.found) {
+	if len(absent) > 0 && v.reads(d.found) && !v.comesBack(d, x, y, again) {
 		v.supersedeOne(absent, func() bool {
 			y, carried = v.restored(x, made, run, preserved, own)
 			d, again = v.lost(x, y)
-			return v.comesBack(x, y, again, d.found)
+			return v.comesBack(d, x, y, again)
 		})
 	}
 	const conversions = 2
@@ -144,15 +144,18 @@ func (v *Versions) reads(entries []Entry) bool {
 }
 
 // comesBack reports whether x comes back from y with what was lost.
-func (v *Versions) comesBack(x, y, again *tree.Node, lost []Entry) bool {
-	r := &restorer{
-		namer: newNamer(v.Arena, v.NewRun()), base: again, live: y, schema: v.Source, other: v.Target,
-		seen: v.There, back: v.Back, rules: v.Rules, work: v.Work + maxJudging, frozenStatus: v.FrozenStatus,
-	}
-	back := r.restore(slices.Clone(lost))
-	d := &differ{namer: newNamer(v.Arena, v.NewRun())}
-	d.object(back, x, v.Source, v.There.Dropped())
-	return len(d.found) == 0
+func (v *Versions) comesBack(lost *differ, x, y, again *tree.Node) bool {
+	r := v.wayBack(lost, again, y)
+	r.work, r.frozenStatus = v.Work+maxJudging, v.FrozenStatus
+	back := r.restore(slices.Clone(lost.found))
+	left := &differ{namer: newNamer(v.Arena, v.NewRun())}
+	left.object(back, x, v.Source, v.There.Dropped())
+	return len(left.found) == 0
+}
+
+// wayBack returns what restores the entries that were found to again, which comes back from y.
+func (v *Versions) wayBack(d *differ, again, y *tree.Node) *restorer {
+	return &restorer{namer: d.namer, base: again, live: y, schema: v.Source, other: v.Target, seen: v.There, back: v.Back, rules: v.Rules}
 }
 
 // lost finds what does not come back of x, and returns what does.
@@ -192,7 +195,7 @@ const maxHiding = 64 << 10
 
 // hide finds the entries from which the other version gets nothing: it shows the same without them.
 func (v *Versions) hide(d *differ, again, y *tree.Node) {
-	r := &restorer{namer: d.namer, base: again, live: y, schema: v.Source, other: v.Target, seen: v.There, back: v.Back, rules: v.Rules}
+	r := v.wayBack(d, again, y)
 	var read []*Entry
 	for i := range d.found {
 		e := &d.found[i]
