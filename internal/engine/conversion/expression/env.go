@@ -75,8 +75,7 @@ func NewScope(fields map[string]*apiservercel.DeclType, choose func(*environment
 	if err != nil {
 		return nil, err
 	}
-	// The text of a part of an expression needs the macros in it.
-	env, err := base.Extend(append(options, cel.EnableMacroCallTracking(), cel.Variable(Self, self.CelType()), cel.Variable(Metadata, MetadataType.CelType()))...)
+	env, err := base.Extend(append(options, cel.Variable(Self, self.CelType()), cel.Variable(Metadata, MetadataType.CelType()))...)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,7 @@ const (
 // checkCost returns a *CostError if an evaluation may exceed its limit, or the evaluations for all elements of an object that
 // of an expression.
 func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
-	estimator := &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())}
-	estimate, err := s.Env.EstimateCost(compiled, estimator)
+	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())})
 	if err != nil {
 		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
 	}
@@ -40,7 +39,7 @@ func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error
 	if estimate.Max <= limit {
 		return nil
 	}
-	failed := &CostError{Part: expensivePart(compiled.NativeRep(), estimator, estimate.Max), Estimate: estimate.Max, Elements: elements}
+	failed := &CostError{Part: s.expensivePart(compiled, estimate.Max), Estimate: estimate.Max, Elements: elements}
 	names := readFields(compiled)
 	for _, field := range from {
 		if names[field.Name] {
@@ -55,7 +54,17 @@ const maxPart = 100
 
 // expensivePart returns the innermost loop that may cost most of an expression, empty if there is none but the expression
 // itself.
-func expensivePart(typed *ast.AST, estimator checker.CostEstimator, cost uint64) (text string) {
+func (s scope) expensivePart(compiled *cel.Ast, cost uint64) (text string) {
+	env, err := s.Env.Extend(cel.EnableMacroCallTracking()) // the text of a part needs the macros in it
+	if err != nil {
+		return ""
+	}
+	compiled, issues := env.Compile(compiled.Source().Content())
+	if issues.Err() != nil {
+		return ""
+	}
+	typed := compiled.NativeRep()
+	estimator := &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, typed)}
 	ast.PostOrderVisit(typed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if text != "" || e.Kind() != ast.ComprehensionKind || e.ID() == typed.Expr().ID() {
 			return
