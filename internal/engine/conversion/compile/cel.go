@@ -33,12 +33,13 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	scope := c.scopeAt(within)
-	if exchange.CEL.SpokeAround, spokeOK = c.takeAround(&spoke, c.spokeSide(), within); spokeOK {
-		exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
+	spoke, exchange.CEL.SpokeAround, spokeOK = c.takeAround(spoke, c.spokeSide(), within)
+	hub, exchange.CEL.HubAround, hubOK = c.takeAround(hub, c.hubSide(), within)
+	if !spokeOK || !hubOK {
+		return
 	}
-	if exchange.CEL.HubAround, hubOK = c.takeAround(&hub, c.hubSide(), within); hubOK {
-		exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
-	}
+	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
+	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
 	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
@@ -192,29 +193,25 @@ func isAround(of side, path, within conversion.Path) bool {
 	return len(scope) < len(within) && !slices.Contains(of.local(path, scope), conversion.Each)
 }
 
-// takeAround removes the fields around a scope from those of a side, and returns them.
-func (c *compiler) takeAround(s *celSide, of side, within conversion.Path) (around []conversion.FieldAround, ok bool) {
-	own := celSide{named: s.named}
+// takeAround returns a side without the fields around a scope, and these.
+func (c *compiler) takeAround(s celSide, of side, within conversion.Path) (own celSide, around []conversion.FieldAround, ok bool) {
+	own.named = s.named
 	for i, f := range s.fields {
 		if !isAround(of, s.paths[i], within) {
 			own.fields, own.paths, own.texts = append(own.fields, f), append(own.paths, s.paths[i]), append(own.texts, s.texts[i])
 			continue
 		}
-		shape, err := celcheck.Shape(f.Schema)
-		if err != nil {
-			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
-			return nil, false
+		cel, ok := c.celField(s, i)
+		if !ok {
+			return s, nil, false
 		}
 		scope, up := scopeFor(s.paths[i], within), 0
 		for at := within; len(at) > len(scope); at = scopeBeyond(at) {
 			up++
 		}
-		around = append(around, conversion.FieldAround{
-			CELField: conversion.CELField{Name: f.Name, Schema: shape}, Up: up, Path: of.local(s.paths[i], scope),
-		})
+		around = append(around, conversion.FieldAround{CELField: cel, Up: up, Path: of.local(s.paths[i], scope)})
 	}
-	*s = own
-	return around, true
+	return own, around, true
 }
 
 func (c *compiler) checkExpressions(spoke, hub celSide, within conversion.Path, fromNothing bool, fldPath place) (ok bool) {
@@ -274,14 +271,23 @@ func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 
 // celFields returns the fields and expressions of a side in the form of the ruleset.
 func (c *compiler) celFields(s celSide, of side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
-	for i, f := range s.fields {
-		shape, err := celcheck.Shape(f.Schema)
-		if err != nil {
-			c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
+	for i := range s.fields {
+		f, ok := c.celField(s, i)
+		if !ok {
 			return nil, nil, false
 		}
-		fields = append(fields, conversion.Field{Path: of.local(s.paths[i], within)})
-		cel = append(cel, conversion.CELField{Name: f.Name, Schema: shape, Expression: f.Expression})
+		fields, cel = append(fields, conversion.Field{Path: of.local(s.paths[i], within)}), append(cel, f)
 	}
 	return fields, cel, true
+}
+
+// celField returns a field of expressions in the form of the ruleset.
+func (c *compiler) celField(s celSide, i int) (of conversion.CELField, ok bool) {
+	f := s.fields[i]
+	shape, err := celcheck.Shape(f.Schema)
+	if err != nil {
+		c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
+		return of, false
+	}
+	return conversion.CELField{Name: f.Name, Schema: shape, Expression: f.Expression}, true
 }
