@@ -5,23 +5,23 @@
 // two-way rules. It is pure: no client, no context, no clock.
 //
 // Package compile checks the rules of a policy against the schemas of a
-// CustomResourceDefinition. The result is a Ruleset (ruleset.go): a tree of scopes. A scope
+// CustomResourceDefinition. The result is a Ruleset (ruleset.go, load.go): a tree of scopes. A scope
 // is the root of an object, or the elements of a list or map, with the rules and the
 // one-sided fields of that object. A converter pod links this package and not the
 // compiler, so this package imports no schema library.
 //
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two functions (function.go), to the
 // hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go; reads.go
-// says what they read).
+// says what they read; emptied.go, which objects are left without anything).
 // Objects are immutable trees (package tree), of which only the parts are read that rules look into (hint.go).
 //
 // Values that rules move while other rules are for fields in them are collections of a scope, too: what is in them is a scope
 // of its own (each.go), which may have another form in each version. Elements that the other version cannot have are left out.
 //
 // The functions know nothing of preserved data. What they lose is preserved in annotations (preserved.go), and restored when
-// the object comes back, by package preserve: that writes an entry for each difference between an object and what comes back
-// of it, and restores the entries that contradict nothing at the other version. Spokes may share fields that the hub lacks
-// (siblings.go).
+// the object comes back, by package preserve, for which they are bound to one object (bound.go): it writes an entry for each
+// difference between an object and what comes back of it, and restores the entries that contradict nothing at the other
+// version. Spokes may share fields that the hub lacks (siblings.go).
 // Users can write annotations, so preserved data is only used where the schema allows it.
 //
 // # A new kind of rule

@@ -264,56 +264,6 @@ func (f *function) addOneSided(leaves []LeafField) {
 	slices.SortStableFunc(f.holders, func(a, b *sidedObject) int { return cmp.Compare(len(b.path), len(a.path)) })
 }
 
-// bound is a function for the conversion of one object.
-type bound struct {
-	*function
-	of *conversionRun
-	// around are the values of the scopes around, and otherAround those of the other version.
-	around, otherAround []*tree.Node
-}
-
-func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
-	b.of.keepEmptied, b.of.scopes = keepEmptied, append(b.of.scopes[:0], b.around...)
-	return b.apply(b.of, value)
-}
-
-func (b bound) Unread() *preserve.Paths   { return b.unread }
-func (b bound) Dropped() *preserve.Paths  { return b.dropped }
-func (b bound) Together() *preserve.Paths { return b.together }
-
-func (b bound) Known() *preserve.Paths { return b.known }
-
-func (b bound) Complete(at preserve.Address, made, preserved *tree.Node) *tree.Node {
-	for _, d := range b.documents {
-		if len(at) == len(d.path) && at.IsBelow(d.path, Each) {
-			return b.of.completed(d.exchange, made, preserved)
-		}
-	}
-	return nil
-}
-
-func (b bound) Parts() []preserve.Part {
-	parts := make([]preserve.Part, len(b.parts))
-	for i, p := range b.parts {
-		parts[i] = p.Part
-		parts[i].Reads = p.reads()
-		parts[i].Functions = func(value, other *tree.Node) (function, back preserve.Function) {
-			around, otherAround := valuesAt(b.around, value, p.scopes), valuesAt(b.otherAround, other, p.otherScopes)
-			return bound{p.function, b.of, around, otherAround}, bound{p.back, b.of, otherAround, around}
-		}
-	}
-	return parts
-}
-
-// valuesAt returns the values around a value, and those at paths in it.
-func valuesAt(around []*tree.Node, value *tree.Node, paths [][]string) []*tree.Node {
-	values := slices.Clip(around)
-	for _, path := range paths {
-		values = append(values, value.At(path))
-	}
-	return values
-}
-
 // valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.
 func (r *conversionRun) valueOr(from string, value []byte) []byte {
 	switch from {
@@ -435,60 +385,6 @@ func (r *conversionRun) put(exchanges []*exchange, images []*tree.Node, value *t
 		images = images[len(x.to):]
 	}
 	return value, images
-}
-
-// emptied returns which shared objects have nothing but what rules take out of them.
-func (f *function) emptied(value *tree.Node) []bool {
-	if len(f.shared) == 0 {
-		return nil
-	}
-	emptied := make([]bool, len(f.shared))
-	for i, s := range f.shared {
-		emptied[i] = hasOnly(value.At(s.from), s.from, s.outgoing)
-	}
-	return emptied
-}
-
-// isEmptied reports whether a value that moves is a shared object that has nothing any more.
-func (f *function) isEmptied(r *conversionRun, value *tree.Node, to []string, emptied []bool) bool {
-	if r.keepEmptied || !value.Is(tree.Object) || value.Len() > 0 {
-		return false
-	}
-	i := slices.IndexFunc(f.shared, func(s shared) bool { return slices.Equal(s.to, to) })
-	return i >= 0 && emptied[i]
-}
-
-// removeEmptied removes the shared objects that have nothing any more.
-func (f *function) removeEmptied(r *conversionRun, value *tree.Node, emptied []bool) *tree.Node {
-	for i, s := range f.shared {
-		if !emptied[i] || r.keepEmptied {
-			continue
-		}
-		if now := value.At(s.to); now.Is(tree.Object) && now.Len() == 0 {
-			value = r.WithAt(value, s.to, nil)
-		}
-	}
-	return value
-}
-
-// hasOnly reports whether an object at a path is not empty, and has nothing but values at some of the paths.
-func hasOnly(object *tree.Node, at Path, paths []Path) bool {
-	if !object.Is(tree.Object) || object.Len() == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(object.Members(), func(m tree.Member) bool {
-		inner := append(slices.Clip(at), m.Name)
-		var below []Path
-		for _, path := range paths {
-			if slices.Equal(path, inner) {
-				return false
-			}
-			if path.HasPrefix(inner) {
-				below = append(below, path)
-			}
-		}
-		return len(below) == 0 || !hasOnly(m.Value, inner, below)
-	})
 }
 
 // remove removes the fields that the target version lacks.
