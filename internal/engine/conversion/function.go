@@ -41,6 +41,9 @@ type function struct {
 	// documents are the target fields with a document, in the paths of the target version.
 	documents []documentField
 	parts     []part
+	// back is the other direction.
+	back    *function
+	renames *renames
 }
 
 // move moves a value, of which the inside may be converted by itself. The value may stay where it is.
@@ -173,6 +176,7 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 	fromHub.orderMoves()
 	s.describe(toHub)
 	s.describe(fromHub)
+	prepareRenames(toHub, fromHub)
 	return toHub, fromHub, nil
 }
 
@@ -277,6 +281,9 @@ func (r *conversionRun) valueOr(from string, value []byte) []byte {
 
 // apply converts a value, nil if the target version has nothing.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
+	if renamed := f.rename(r, value); renamed != nil {
+		return renamed
+	}
 	r.scopes = append(r.scopes, value)
 	value = f.convert(r, value)
 	r.scopes = r.scopes[:len(r.scopes)-1]

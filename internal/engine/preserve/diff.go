@@ -44,7 +44,7 @@ func isEnvelope(at Address, name string) bool {
 
 // value finds what turns base into x. Both exist.
 func (d *differ) value(at Address, base, x *tree.Node, s Schema, skip *Paths) {
-	if base == x || skip.isWhole() {
+	if base.IsSame(x) || skip.isWhole() {
 		return
 	}
 	d.Spend(1, 0)
@@ -125,6 +125,7 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		return
 	}
 	kept, last, ordered := make([]bool, base.Len()), -1, true
+	element := at.with(Segment{Element: true})
 	for i, j := range pairs {
 		if j < 0 {
 			continue
@@ -136,9 +137,9 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 			continue
 		}
 		// The name of an element may be a digest, which few need.
-		element := at.with(Segment{Element: true})
 		d.value(element, from, to, s.elem(), skip)
 		for k := start; k < len(d.found); k++ {
+			d.found[k].At = slices.Clone(d.found[k].At)
 			d.found[k].At[len(at)] = name(j)
 			d.found[k].At[len(at)].place = i + 1
 		}

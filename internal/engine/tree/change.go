@@ -50,7 +50,8 @@ func (a *Arena) own(n *Node, room int) *Node {
 	c := a.NewObject()
 	c.members = a.copyMembers(n.Members(), room)
 	if n.more != nil && n.more.source != nil {
-		c.more = &more{source: n.more.source, run: n.more.run}
+		c.more = &a.rest.take(1)[0]
+		c.more.source, c.more.run = n.more.source, n.more.run
 	}
 	return c
 }
@@ -88,7 +89,8 @@ func (n *Node) changed(positionsStay bool) {
 	if n.more == nil {
 		return
 	}
-	if n.more.digest = ""; !positionsStay {
+	n.more.digest, n.more.by = "", nil
+	if !positionsStay {
 		n.more.index = nil
 	}
 }
@@ -160,6 +162,35 @@ func (a *Arena) filterList(n *Node, change func(name string, value *Node) *Node)
 	return a.NewList(changed)
 }
 
+// Rename returns an object with other names of its members, nil if name returns none for one of them. The result remembers the
+// object, and by what it was renamed, unless the object may still change.
+func (a *Arena) Rename(n *Node, by any, name func(string) string) *Node {
+	var c *Node
+	for i, m := range n.Members() {
+		other := name(m.Name)
+		switch {
+		case other == "":
+			return nil
+		case other == m.Name && c == nil:
+			continue
+		case c == nil:
+			c = a.NewObject()
+			c.members = a.copyMembers(n.members, 0)
+		}
+		if other != m.Name {
+			c.members[i].Name, c.members[i].key = other, nil
+		}
+	}
+	if c == nil {
+		return n
+	}
+	if n.run != a.run {
+		c.more = &a.rest.take(1)[0]
+		c.more.source, c.more.run, c.more.by = n, a.run, by
+	}
+	return c
+}
+
 // Insert returns an object with a new member before all others.
 func (a *Arena) Insert(n *Node, name string, value *Node) *Node {
 	c := a.NewObject()
@@ -169,7 +200,7 @@ func (a *Arena) Insert(n *Node, name string, value *Node) *Node {
 
 // From returns an element with the record that it was converted from a value in this run.
 func (a *Arena) From(element, source *Node) *Node {
-	if element == nil || element == source {
+	if element == nil || element == source || element.more != nil && element.more.source == source && element.more.run == a.run {
 		return element
 	}
 	a.Spend(1, nodeSize)

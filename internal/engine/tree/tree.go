@@ -48,6 +48,8 @@ type more struct {
 	// source is the value that an element was converted from, in the run.
 	source *Node
 	run    uint32
+	// by is what has renamed members of source, and changed nothing else; nil if nothing has, or the node has changed since.
+	by any
 }
 
 // Member is a member of an object.
@@ -204,4 +206,17 @@ func (n *Node) Origin() *Node {
 		return nil
 	}
 	return n.more.source
+}
+
+// RenamedFrom returns the object of which Rename has made this one for the same reason, nil if there is none.
+func (n *Node) RenamedFrom(by any) *Node {
+	if n.more == nil || n.more.by != by {
+		return nil
+	}
+	return n.more.source
+}
+
+// IsSame reports whether two values are the same node, or the same part of a text.
+func (n *Node) IsSame(other *Node) bool {
+	return n == other || n != nil && other != nil && len(n.raw) > 0 && len(n.raw) == len(other.raw) && &n.raw[0] == &other.raw[0]
 }
