@@ -192,7 +192,7 @@ vulncheck: bin/tools/govulncheck ## Check the code of the binaries for known vul
 # to what computes.
 .PHONY: test
 test: modules vet bin/localcluster ## Run what every change has to pass: vet, and unit and integration tests, on a real kube-apiserver and without root
-	@$(integrate) ./...
+	@$(integrate) $(LONGEST) ./...
 
 .PHONY: test-ci
 test-ci: ## Run the stages of continuous integration: compile, verify, test, lint, test-modules, helm, browser, fuzz-short, test-e2e
@@ -251,7 +251,9 @@ realworld: bin/tools/golangci-lint ## Test policies against other projects' own 
 	@for module in internal/test/realworld internal/test/realworld/older; do (cd $$module && go mod tidy -diff && $(LINT)); done
 	@go test -C internal/test/realworld $(LIMIT) $(TESTFLAGS) ./...
 
-# Packages run side by side: each has API servers of its own, and waits for them. vet has checked them.
+# Packages run side by side: each has API servers of its own, and waits for them. vet has checked them. Those that wait the
+# longest come first, or they would run alone at the end.
+LONGEST = ./internal/test/manager ./internal/test/install ./internal/migration
 integrate = assets=$$(bin/localcluster assets) && KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
 	go test -vet=off -p=$(PARALLEL) -count=1 $(LIMIT) -tags=integration $(TESTFLAGS)
 
