@@ -62,6 +62,29 @@ var edits = map[string]struct {
 		object: `"o":{"a":"1","h":"x"},"z":"n"`, edit: `"o":{"a":"1"},`, with: ``,
 		want: `"z":"n"`,
 	},
+	"the first element that the other version has": {
+		v1: "l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}, z: {type: string}", v2: "l: {type: array, items: {type: object, properties: {a: {type: string}}}}, z: {type: string}",
+		rules:  "{each: {from: .l, to: .l, where: [{from: .a}]}}",
+		object: `"l":[{"b":"x"},{"b":"y"}],"z":"n"`, edit: `"z":"n"`, with: `"l":[{"a":"1"}],"z":"n"`,
+		want: `"l":[{"b":"x"},{"b":"y"},{"a":"1"}],"z":"n"`,
+	},
+	"the first element of a list with keys that an expression makes": {
+		v1: "l: " + keyedBy("name", ", s: {type: string}"), v2: "s: {type: string}, z: {type: string}", rules: sidecars,
+		object: `"l":[{"name":"main"},{"name":"sidecar","s":"x"}]`, edit: `"kind"`, with: `"s":"y","kind"`,
+		want: `"l":[{"name":"main","s":"y"},{"name":"sidecar","s":"x"}]`,
+	},
+	"an element of a set that the other version did not show": {
+		v1: "l: {type: array, x-kubernetes-list-type: set, items: {type: string}}", v2: "first: {type: string}",
+		rules:  `{cel: {from: {l: .l}, to: {f: .first}, forward: {f: "self.l[0]"}, backward: {l: "[self.f]"}}}`,
+		object: `"l":["a","b"]`, edit: `"first":"a"`, with: `"first":"b"`,
+		want: `"l":["b"]`,
+	},
+	"one of several elements without keys that are equal": {
+		v1: "l: " + keyedBy("name", ", w: {type: string}"), v2: "l: {type: array, items: {type: object, properties: {w: {type: string}}}}",
+		rules:  `{cel: {from: {l: .l}, to: {m: .l}, forward: {m: "self.l.map(e, {'w': e.w})"}, backward: {l: "self.m.transformList(i, e, {'name': 'eth' + string(i), 'w': e.w})"}}}`,
+		object: `"l":[{"name":"a","w":"2"},{"name":"b","w":"2"},{"name":"eth0","w":"1"},{"name":"c","w":"2"}]`, edit: `"w":"1"`, with: `"w":"0"`,
+		want: `"l":[{"name":"eth0","w":"2"},{"name":"eth1","w":"2"},{"name":"eth2","w":"0"},{"name":"eth3","w":"2"}]`,
+	},
 	"one of two fields that are computed from one": {
 		v1: "gates: {type: object, additionalProperties: {type: boolean}}", v2: "live: {type: boolean}, label: {type: string}",
 		rules:  `{cel: {from: {g: .gates}, to: {live: .live}, forward: {live: "'live' in self.g ? self.g['live'] : false"}, backward: {g: "{'live': self.live}"}}}`,
@@ -69,6 +92,9 @@ var edits = map[string]struct {
 		want: `"gates":{"live":false,"unknown":true}`,
 	},
 }
+
+// sidecars moves a field of one element of a list.
+const sidecars = `{cel: {from: {l: .l}, to: {s: .s}, forward: {s: "self.l.filter(e, e.name == 'main')[0].s"}, backward: {l: "[{'name': 'main', 's': self.s}]"}}}`
 
 // TestEdits converts objects to the other version, edits them there, and converts them back.
 func TestEdits(t *testing.T) {
@@ -84,6 +110,18 @@ func TestEdits(t *testing.T) {
 			wantEqual(t, withoutServerMetadata(t, named("v1", "", e.want)), withoutPreserved(back), "edited: %s", edited)
 		})
 	}
+}
+
+// TestEditsBesideHidden edits an element beside another one that the other version cannot have, and reads it again.
+func TestEditsBesideHidden(t *testing.T) {
+	c := converterOf(t, between(t,
+		"l: {type: array, items: {type: object, properties: {run: {type: object, properties: {id: {type: string}}}}}}",
+		"l: "+keyedBy("id", ", run: {type: object, properties: {group: {type: string}}}"),
+		`{each: {from: .l, to: .l, where: [{to: .id}]}}, {cel: {from: {id: ".l[*].run.id"}, to: {id: ".l[*].id", run: ".l[*].run"}, forward: {id: self.id}, backward: {id: "self.?run.optMap(r, self.id)"}}}`))
+	there := convert(t, c, named("v1", "", `"l":[{},{"run":{"id":"ship"}}]`), "v2")
+	edited := strings.Replace(there, `"id":"ship"`, `"id":"ship","run":{"group":"deploy"}`, 1)
+	again := convert(t, c, convert(t, c, edited, "v1"), "v2")
+	wantEqual(t, withoutPreserved(decode(t, edited)), withoutPreserved(decode(t, again)), "edited: %s", edited)
 }
 
 // TestRules changes rules while objects have preserved data: what had no place in the other version gets one.

@@ -212,7 +212,7 @@ func TestWrap(t *testing.T) {
 		"a null list":    {roundTripTest{"v1", `"ips":null`, named("v2", `v1 {"/ips":null}`, ``)}, named("v1", `v1 {"/ips":null}`, ``)},
 	}.check(t, c)
 	stale := annotated("v1", `v2 {"/nodes":["a","b"],"@/nodes":["/node"]}`, `"node":"c"`)
-	wantBytes(t, c, stale, "v2", widget("v2", `"nodes":["c"]`))
+	wantBytes(t, c, stale, "v2", widget("v2", `"nodes":["c","b"]`))
 }
 
 // TestCast has strings in the spoke, in the hub, and in elements.

@@ -297,7 +297,7 @@ func (r *restorer) collectDifferent(s Schema, x, y *tree.Node, names map[string]
 			}
 		}
 	case x.Is(tree.List) && y.Is(tree.List):
-		was, is := count(r.Arena, x), count(r.Arena, y)
+		was, is := count(r.Arena, x.Elems()), count(r.Arena, y.Elems())
 		for _, element := range slices.Concat(x.Elems(), y.Elems()) {
 			if digest := r.Digest(element); was[digest] != is[digest] {
 				for _, m := range element.Members() {

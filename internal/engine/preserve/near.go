@@ -60,7 +60,7 @@ func (s Schema) nearElements(a *tree.Arena, shown, seen, live *tree.Node, skip *
 		return true
 	}
 	if len(s.keys()) == 0 {
-		return isBetween(a, shown, seen, live)
+		return s.nearWithoutKeys(a, shown, seen, live, skip)
 	}
 	was, is, now := byKeys(a, shown, s), byKeys(a, live, s), byKeys(a, seen, s)
 	for name, element := range now {
@@ -76,16 +76,50 @@ func (s Schema) nearElements(a *tree.Arena, shown, seen, live *tree.Node, skip *
 	return true
 }
 
-// isBetween reports whether live has each element that seen has and shown lacks, and lacks each that only shown has.
-func isBetween(a *tree.Arena, shown, seen, live *tree.Node) bool {
+// nearWithoutKeys compares the elements that were converted from the same one of live, and counts the others.
+func (s Schema) nearWithoutKeys(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) bool {
+	at := make(map[*tree.Node]int, live.Len())
+	for i, element := range live.Elems() {
+		at[element] = i
+	}
+	was, madeBefore := byOrigin(shown, at)
+	now, made := byOrigin(seen, at)
+	var others []*tree.Node
+	for i, element := range live.Elems() {
+		switch {
+		case was[i] == nil && now[i] == nil:
+			others = append(others, element)
+		case !s.elem().near(a, was[i], now[i], element, skip):
+			return false
+		}
+	}
+	return isBetween(a, madeBefore, made, others)
+}
+
+// byOrigin returns the elements of a list by the indexes of those that they were converted from, and all others.
+func byOrigin(list *tree.Node, at map[*tree.Node]int) (converted map[int]*tree.Node, others []*tree.Node) {
+	converted = make(map[int]*tree.Node, list.Len())
+	for _, element := range list.Elems() {
+		if pos, found := originIn(element, at); found && converted[pos] == nil {
+			converted[pos] = element
+		} else {
+			others = append(others, element)
+		}
+	}
+	return converted, others
+}
+
+// isBetween reports whether live has each element that seen has and shown lacks, and lacks each that shown has and seen
+// lacks.
+func isBetween(a *tree.Arena, shown, seen, live []*tree.Node) bool {
 	was, is, now := count(a, shown), count(a, live), count(a, seen)
 	for digest, times := range now {
 		if times > was[digest] && times > is[digest] {
 			return false
 		}
 	}
-	for digest := range was {
-		if now[digest] == 0 && is[digest] > 0 {
+	for digest, times := range was {
+		if now[digest] < times && now[digest] < is[digest] {
 			return false
 		}
 	}
@@ -100,9 +134,9 @@ func byKeys(a *tree.Arena, list *tree.Node, s Schema) map[string]*tree.Node {
 	return found
 }
 
-func count(a *tree.Arena, list *tree.Node) map[string]int {
-	found := make(map[string]int, list.Len())
-	for _, element := range list.Elems() {
+func count(a *tree.Arena, elements []*tree.Node) map[string]int {
+	found := make(map[string]int, len(elements))
+	for _, element := range elements {
 		found[a.Digest(element)]++
 	}
 	return found

@@ -92,10 +92,17 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 		e.Fate = Superseded
 	case where.misfit:
 		return r.sortFitting(e, where, judged)
+	case e.Kind == Insert && where.schema.isSet() && slices.ContainsFunc(where.value.Elems(), func(element *tree.Node) bool { return r.Equal(element, e.Value) }):
+		e.Fate = Restored // a client has made the element again
 	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
 		// A client has made the object again: each member is by itself.
 		for _, m := range e.Value.Members() {
 			judged = r.sort(r.partOf(e, e.At.with(Segment{Name: m.Name}), m.Value), judged)
+		}
+	case e.Kind == Value && e.Replaced == "" && e.Value.Is(tree.List) && where.value.Is(tree.List):
+		// A client has made the list again, which has nothing of the elements.
+		for _, part := range r.elementsOf(e, where) {
+			judged = r.sort(part, judged)
 		}
 	case !where.read && r.isReplaced(e, where), r.isDefault(e, where):
 		e.Fate = Restored
@@ -201,6 +208,22 @@ func (r *restorer) asElement(e *Entry) *Entry {
 		return element
 	}
 	return e
+}
+
+// elementsOf returns the elements of a list that a client has made again as entries of their own.
+func (r *restorer) elementsOf(e *Entry, at location) (parts []*Entry) {
+	keys := at.schema.keys()
+	for i, value := range e.Value.Elems() {
+		name := keyName(r.Arena, value, keys)
+		if name != "" && r.element(at.value, at.schema, name) != nil {
+			parts = append(parts, r.partOf(e, e.At.with(Segment{Name: name, Element: true}), value))
+			continue
+		}
+		part := r.partOf(e, e.At, value)
+		part.Kind, part.Index = Insert, i
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // location is the place of an entry in base.

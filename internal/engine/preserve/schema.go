@@ -106,6 +106,9 @@ func (s Schema) elem() Schema {
 // isMap reports whether a value is a map, whose members are elements.
 func (s Schema) isMap() bool { return s.shape != nil && s.shape.IsMap() }
 
+// isSet reports whether the elements of a list must differ.
+func (s Schema) isSet() bool { return s.shape != nil && s.shape.IsSet() }
+
 // keys returns the fields that identify the elements of a list.
 func (s Schema) keys() []string {
 	if s.shape != nil && len(s.shape.Keys()) > 0 {

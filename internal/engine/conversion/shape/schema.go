@@ -126,6 +126,9 @@ func (s *Schema) IsMap() bool { return s.kind == objectKind && s.additional != n
 // IsList reports whether only lists fit.
 func (s *Schema) IsList() bool { return s.kind == arrayKind }
 
+// IsSet reports whether the elements of a list must differ.
+func (s *Schema) IsSet() bool { return s.limits.ListType == "set" }
+
 // IsNullable reports whether null fits.
 func (s *Schema) IsNullable() bool { return s.nullable }
 
