@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 )
 
 // Compile compiles a policy's rules against a CustomResourceDefinition, and returns
@@ -112,6 +113,9 @@ func (c *Checker) readSchemas(crd *apiextensionsv1.CustomResourceDefinition) (er
 		of := &crd.Spec.Versions[i]
 		if c.versions[of.Name], err = newVersion(of); err != nil {
 			return fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		if c.versions[of.Name].filled, err = preserved.Decode(crds.FilledCanary(crd, of.Name)); err != nil {
+			return fmt.Errorf("CustomResourceDefinition %s: the sample of %s is not JSON: %w", crd.Name, of.Name, err)
 		}
 	}
 	return nil

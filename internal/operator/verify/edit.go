@@ -15,6 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 )
 
 // edit is one change of an object by a client.
@@ -31,28 +32,50 @@ type edit struct {
 // The kinds of change.
 const (
 	editSet    = "set"
+	editAdd    = "add"
 	editInsert = "insert"
 	editRemove = "remove"
 )
 
 // edits passes the edits of an object on: each leaf field is set to another value, and in each list an
-// element is removed, and another one inserted in front. Members of maps are removed. Metadata stays. If
-// the edit was not possible, which try reports, there is another value.
-func edits(object any, of *schema.Structural, try func(edit) bool) {
+// element is removed, and another one inserted in front. Members of maps are removed. Fields that are missing
+// get the value that a filled object has (crds.FilledCanary). Metadata stays. If the edit was not possible,
+// which try reports, there is another value.
+func edits(object, filled any, of *schema.Structural, try func(edit) bool) {
 	members, _ := object.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if name == "metadata" || name == "apiVersion" || name == "kind" {
-			continue
-		}
-		e := editor{try}
-		e.member(members, name, of, "", "", func(value any) any { return value })
-	}
+	editor{try}.members(members, filled, of, "", "", envelope, func(value any) any { return value })
 }
+
+// envelope are the fields that are in every version.
+var envelope = []string{"apiVersion", "kind", "metadata"}
 
 type editor struct{ try func(edit) bool }
 
-// member edits a member of an object. Put returns the whole object with another object in place of it.
-func (e editor) member(members map[string]any, name string, of *schema.Structural, path, pattern string, put func(any) any) {
+// members edits what is in an object, without some members. Put returns the whole object with another object in place
+// of it.
+func (e editor) members(members map[string]any, filled any, of *schema.Structural, path, pattern string, without []string, put func(any) any) {
+	samples, _ := filled.(map[string]any)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(members)), maps.Keys(samples))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		_, has := members[name]
+		_, isField := memberSchema(of, name)
+		switch {
+		case slices.Contains(without, name):
+		case has:
+			e.member(members, name, samples, of, path, pattern, put)
+		case isField:
+			step, sample := conversion.Path{name}.String(), samples[name]
+			e.try(edit{pattern + step, editAdd, "set " + code(path+step) + " to " + code(string(preserved.Encode(sample))), func() any {
+				more := maps.Clone(members)
+				more[name] = sample
+				return put(more)
+			}})
+		}
+	}
+}
+
+func (e editor) member(members map[string]any, name string, samples map[string]any, of *schema.Structural, path, pattern string, put func(any) any) {
 	child, isField := memberSchema(of, name)
 	step := conversion.Path{name}.String()
 	path, pattern = path+step, pattern+step
@@ -64,21 +87,23 @@ func (e editor) member(members map[string]any, name string, of *schema.Structura
 			return put(left)
 		}})
 	}
-	e.value(members[name], child, path, pattern, func(value any) any {
+	sample := samples[name]
+	if !isField {
+		sample = samples[crds.CanaryKey]
+	}
+	e.value(members[name], sample, child, path, pattern, func(value any) any {
 		changed := maps.Clone(members)
 		changed[name] = value
 		return put(changed)
 	})
 }
 
-func (e editor) value(value any, of *schema.Structural, path, pattern string, put func(any) any) {
+func (e editor) value(value, sample any, of *schema.Structural, path, pattern string, put func(any) any) {
 	switch value := value.(type) {
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			e.member(value, name, of, path, pattern, put)
-		}
+		e.members(value, sample, of, path, pattern, nil, put)
 	case []any:
-		e.list(value, of, path, pattern, put)
+		e.list(value, sample, of, path, pattern, put)
 	default:
 		for _, other := range others(value, of) {
 			if e.try(edit{pattern, editSet, "set " + code(path) + " to " + code(string(preserved.Encode(other))), func() any { return put(other) }}) {
@@ -88,9 +113,13 @@ func (e editor) value(value any, of *schema.Structural, path, pattern string, pu
 	}
 }
 
-func (e editor) list(list []any, of *schema.Structural, path, pattern string, put func(any) any) {
+func (e editor) list(list []any, sample any, of *schema.Structural, path, pattern string, put func(any) any) {
 	if len(list) == 0 {
 		return
+	}
+	var sampled any
+	if samples, _ := sample.([]any); len(samples) > 0 {
+		sampled = samples[0]
 	}
 	var items *schema.Structural
 	var keys []string
@@ -113,14 +142,10 @@ func (e editor) list(list []any, of *schema.Structural, path, pattern string, pu
 		}
 		members, isObject := element.(map[string]any)
 		if !isObject {
-			e.value(element, items, at, below, put)
+			e.value(element, sampled, items, at, below, put)
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if !slices.Contains(keys, name) { // with another key it is another element
-				e.member(members, name, items, at, below, put)
-			}
-		}
+		e.members(members, sampled, items, at, below, keys, put) // with another key it is another element
 	}
 }
 

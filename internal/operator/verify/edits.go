@@ -24,6 +24,8 @@ const (
 	editsPerField = 10
 	// triesPerField is how often it is tried, because schemas refuse some edits.
 	triesPerField = 40
+	// addsPerField is how often it is tried to add a field that an object lacks: schemas have many.
+	addsPerField = 2
 )
 
 // editKey is a kind of edit. Its path has [*] for elements and for members of maps.
@@ -40,6 +42,8 @@ type edited struct {
 	atRest paths
 	// bare returns the object as it comes back if nothing is preserved.
 	bare func() (any, bool)
+	// restless returns the fields that are not read as they are written, without any edit.
+	restless func() paths
 	// problems returns the number of problems that the schema has with the conversion.
 	problems func() int
 }
@@ -56,11 +60,14 @@ func (c *Checker) tryEdits(ctx context.Context, t testObject, from, to string, c
 		bare:     sync.OnceValues(func() (any, bool) { return c.convertBare(c.resource().Without(converted.tree), from) }),
 		problems: sync.OnceValue(func() int { return len(at.validate(ctx, converted)) }),
 	}
+	e.restless = sync.OnceValue(func() paths {
+		return pathsOf(c.changedByStoring(e, converted.tree, c.resource().Without(converted.tree))...)
+	})
 	c.tryDefaults(e, converted)
-	edits(converted.tree, at.structural, func(edit edit) bool {
+	edits(converted.tree, at.filled, at.structural, func(edit edit) bool {
 		key := editKey{from, to, edit.pattern, edit.what}
 		count := c.edits[key]
-		if count.judged >= editsPerField || count.tried >= triesPerField || ctx.Err() != nil {
+		if count.judged >= editsPerField || count.tried >= triesPerField || edit.what == editAdd && count.tried >= addsPerField || ctx.Err() != nil {
 			return true
 		}
 		judged := c.tryEdit(ctx, e, edit)
@@ -125,7 +132,44 @@ func (c *Checker) tryEdit(ctx context.Context, e edited, edit edit) bool {
 	for _, d := range c.compatible(e, changed, expected, returned, discarded) {
 		c.recordEdit(EditDiscards, e, d, edit.text)
 	}
+	c.readAgain(e, changed, edit)
 	return true
+}
+
+// readAgain records what a client does not read as it has written it, because of preserved data.
+func (c *Checker) readAgain(e edited, changed value, edit edit) {
+	written := c.resource().Without(changed.tree)
+	undone := c.changedByStoring(e, changed.tree, written)
+	if len(undone) == 0 {
+		return
+	}
+	bare := pathsOf(c.changedByStoring(e, written, written)...)
+	for _, d := range undone {
+		if !bare.cover(d.Path) && !e.restless().cover(d.Path) {
+			c.recordEdit(EditUndone, e, d, edit.text)
+		}
+	}
+}
+
+// changedByStoring returns in what an object differs from what was written once it has been stored at the first version,
+// and is read.
+func (c *Checker) changedByStoring(e edited, object, written any) []Difference {
+	stored, err := c.converter.Convert(nil, preserved.Encode(object), e.from)
+	if err != nil {
+		return nil
+	}
+	read, err := c.converter.Convert(nil, stored, e.to)
+	if err != nil {
+		return nil
+	}
+	x, _, err := c.versions[e.to].accept(read)
+	if err != nil {
+		return nil
+	}
+	if x, err = c.versions[e.to].fill(x.tree); err != nil {
+		return nil
+	}
+	return Differences(written, c.resource().Without(x.tree))
 }
 
 // compatible returns those of the differences that could have come back: without them, the object is the
@@ -302,6 +346,14 @@ func membersMoved(x any, before map[string]any, after any) (any, bool) {
 		if moved[name], ok = withMoved(member, was, is); !ok {
 			return x, false
 		}
+	}
+	for name, is := range later {
+		list, isList := is.([]any)
+		if _, was := before[name]; was || !isList {
+			continue
+		}
+		elements, _ := members[name].([]any)
+		moved[name] = append(slices.Clone(elements), list...)
 	}
 	return moved, true
 }

@@ -152,7 +152,7 @@ func (p *Preserved) Add(fate preserved.Fate) {
 // Kind of a Finding.
 type Kind string
 
-// The kinds. The first four are errors, the next three warnings, and the others notes.
+// The kinds. The first four are errors, the next four warnings, and the others notes.
 const (
 	// NotConverted is an object that cannot be converted.
 	NotConverted Kind = "NotConverted"
@@ -173,6 +173,9 @@ const (
 	// DefaultDiscards is a field that is gone or changed once the API server has filled in the defaults
 	// of the other version.
 	DefaultDiscards Kind = "DefaultDiscards"
+	// EditUndone is a field that a client does not read as it has written it at the other version, because
+	// of what is preserved.
+	EditUndone Kind = "EditUndone"
 	// NoValue is a field of a rule that has a value in no converted object, although objects have
 	// the fields that it is computed from.
 	NoValue Kind = "NoValue"
@@ -193,8 +196,8 @@ const (
 	Foreign Kind = "Foreign"
 )
 
-// IsDiscard reports whether an edit, or a default, at another version discarded the field.
-func (k Kind) IsDiscard() bool { return k == EditDiscards || k == DefaultDiscards }
+// IsDiscard reports whether an edit, or a default, at another version discarded the field, or was itself.
+func (k Kind) IsDiscard() bool { return k == EditDiscards || k == DefaultDiscards || k == EditUndone }
 
 // Severity of a Finding.
 type Severity string
@@ -214,7 +217,7 @@ var ranks = map[Severity]int{SeverityError: 0, SeverityWarning: 1, SeverityNote:
 
 var severities = map[Kind]Severity{
 	NotConverted: SeverityError, Lost: SeverityError, Pruned: SeverityError, InvalidAtTarget: SeverityError,
-	Carried: SeverityWarning, EditDiscards: SeverityWarning, DefaultDiscards: SeverityWarning,
+	Carried: SeverityWarning, EditDiscards: SeverityWarning, DefaultDiscards: SeverityWarning, EditUndone: SeverityWarning,
 	NoValue: SeverityNote, NoEffect: SeverityNote,
 	Dropped: SeverityNote, Unknown: SeverityNote, InvalidBefore: SeverityNote, Unreadable: SeverityNote, Foreign: SeverityNote,
 }

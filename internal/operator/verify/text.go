@@ -185,6 +185,7 @@ var messages = map[Kind]string{
 	Carried:         "FROM: FIELD is preserved, and stays in the annotation even at FROM",
 	EditDiscards:    "FROM → TO → FROM: FIELD changes by an edit at TO that does not concern it",
 	DefaultDiscards: "FROM → TO → FROM: FIELD changes by the defaults of TO",
+	EditUndone:      "FROM → TO: FIELD of TO is not read as it is written",
 	NoValue:         "FROM → TO: FIELD of TO gets a value in no object",
 	NoEffect:        "FROM → TO: no object has a field of the rule FIELD",
 	Dropped:         "FROM → TO → FROM: FIELD is dropped by a rule",

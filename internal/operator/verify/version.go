@@ -29,6 +29,8 @@ type version struct {
 	structural  *schema.Structural
 	validator   validation.SchemaValidator
 	expressions *cel.Validator
+	// filled is an object with a value in every field.
+	filled any
 }
 
 // newVersion prepares the schema of a version. A version without a schema allows everything.
@@ -41,7 +43,7 @@ func newVersion(of *apiextensionsv1.CustomResourceDefinitionVersion) (*version, 
 	if err != nil {
 		return nil, fmt.Errorf("version %s: %w", of.Name, err)
 	}
-	return &version{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return &version{structural: structural, validator: validator, expressions: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
 // schemaOf returns the schema of a version in two forms.
