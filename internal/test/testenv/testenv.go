@@ -322,34 +322,6 @@ func (s *Server) KubeconfigFile(tb testing.TB, user ...envtest.User) string {
 	return file
 }
 
-// Main runs the tests of a package on one API server. prepare sets up what the tests share, and returns a
-// function that ends it.
-func Main(m *testing.M, options Options, prepare func(*Server) (end func() error, err error)) {
-	os.Exit(run(m, options, prepare))
-}
-
-func run(m *testing.M, options Options, prepare func(*Server) (func() error, error)) int {
-	s, err := Start(options)
-	if err != nil {
-		return failed(err)
-	}
-	defer func() { _ = s.Stop() }()
-	end, err := prepare(s)
-	if err != nil {
-		return failed(err)
-	}
-	code := m.Run()
-	if err := end(); err != nil {
-		return failed(err)
-	}
-	return code
-}
-
-func failed(err error) int {
-	fmt.Fprintln(os.Stderr, "integration tests:", err)
-	return 1
-}
-
 // Parallel sets how many tests of this package run in parallel: more than there are processors if they mostly
 // wait. TestMain calls it.
 func Parallel(atOnce int) {
