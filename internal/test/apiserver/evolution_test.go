@@ -8,6 +8,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,17 +16,39 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
+
+// schemas are those of one version, in YAML. A version with a status has that subresource.
+type schemas struct {
+	name, spec, status string
+	// scaled adds the subresource scale.
+	scaled bool
+}
+
+// versionsOf returns the versions of a CRD, which are all served.
+func versionsOf(storage string, all ...schemas) string {
+	var text strings.Builder
+	for _, one := range all {
+		subresources, status := "", ""
+		if one.status != "" {
+			subresources, status = "status: {}", ", status: {type: object, properties: {"+one.status+"}}"
+		}
+		if one.scaled {
+			subresources += ", scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}"
+		}
+		fmt.Fprintf(&text, "- {name: %s, served: true, storage: %t, subresources: {%s}, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}%s}}}}\n",
+			one.name, one.name == storage, subresources, one.spec, status)
+	}
+	return text.String()
+}
 
 // twoVersions has the schemas of spec in v1 and v2, and the rules.
 type twoVersions struct{ v1, v2, rules string }
 
 // versions returns the versions of a CRD with a storage version.
 func (k twoVersions) versions(storage string) string {
-	const version = "- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}}}}}\n"
-	return fmt.Sprintf(version+version, "v1", storage == "v1", k.v1, "v2", storage == "v2", k.v2)
+	return versionsOf(storage, schemas{name: "v1", spec: k.v1}, schemas{name: "v2", spec: k.v2})
 }
 
 // installTwo installs a kind that is stored at v1.
@@ -51,18 +74,7 @@ func (k *kind) evolve(t *testing.T, to twoVersions, storage string) {
 	for _, version := range []string{"v1", "v2"} {
 		k.awaitServed(t, version)
 	}
-	if stored := storageOf(crd); stored != "" {
-		k.store(t, storage)
-	}
-}
-
-func storageOf(crd *apiextensionsv1.CustomResourceDefinition) string {
-	for _, version := range crd.Spec.Versions {
-		if version.Storage {
-			return version.Name
-		}
-	}
-	return ""
+	k.store(t, storage)
 }
 
 // rewrite writes an object at the storage version, as a migration does, or at another one, which
@@ -76,11 +88,8 @@ func (k *kind) rewrite(t *testing.T, version, name string) {
 }
 
 // preservedOf returns the paths of a version's preserved data in an object.
-func (k *kind) preservedOf(t *testing.T, object *unstructured.Unstructured, version string) []string {
-	t.Helper()
-	converter, err := conversion.NewConverter(k.plan)
-	expect.NoError(t, err)
-	for _, held := range converter.PreservedIn(object.GetAnnotations()) {
+func (k *kind) preservedOf(object *unstructured.Unstructured, version string) []string {
+	for _, held := range k.engine.PreservedIn(object.GetAnnotations()) {
 		if held.Version == version {
 			return held.Fields
 		}
@@ -142,7 +151,7 @@ func testChanges(t *testing.T, s *apiServer) {
 			wantFields(t, "at v1", k.get(t, "v1", "read"), spec)
 			k.mergePatch(t, "v1", "written", "metadata: {labels: {touched: 'yes'}}")
 			wantFields(t, "in etcd, when it was written at v1", k.stored(t, "written"), "spec: {"+change.data+"}")
-			got := k.preservedOf(t, k.stored(t, "written"), "v1")
+			got := k.preservedOf(k.stored(t, "written"), "v1")
 			expect.Equal(t, "in the annotation", fmt.Sprint(change.preserved), fmt.Sprint(got))
 			wantFields(t, "at v1, when it was written there", k.get(t, "v1", "written"), spec)
 			k.store(t, "v1")

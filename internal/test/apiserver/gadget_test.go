@@ -12,82 +12,27 @@ import (
 
 // The gadgets of most scenarios have three versions. Each has fields in another form than the
 // others, and one that the others lack.
-const gadgetVersions = `
-- name: v1alpha1
-  served: true
-  storage: false
-  subresources: {status: {}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            hostPort: {type: string}
-            count: {type: integer}
-            mode: {type: string, enum: [Fast, Slow]}
-            team: {type: string}
-            limit: {type: integer}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [name]
-              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}}}
-            legacy: {type: object, x-kubernetes-preserve-unknown-fields: true}
-        status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}
-- name: v1beta1
-  served: true
-  storage: false
-  subresources: {status: {}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            address: {type: object, properties: {host: {type: string}, port: {type: integer}}}
-            replicas: {type: integer}
-            mode: {type: string, enum: [Express, Standard]}
-            team: {type: string}
-            limit: {type: integer}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [name]
-              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}}}
-            hint: {type: string}
-        status: {type: object, properties: {ready: {type: integer}, phase: {type: string}}}
-- name: v1
-  served: true
-  storage: true
-  subresources: {status: {}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            endpoint: {type: object, properties: {host: {type: string}, port: {type: integer}}}
-            scaling: {type: object, properties: {replicas: {type: integer}}}
-            mode: {type: string, enum: [Express, Standard]}
-            team: {type: string}
-            limit: {type: integer}
-            ports:
-              type: array
-              x-kubernetes-list-type: map
-              x-kubernetes-list-map-keys: [name]
-              items: {type: object, required: [name], properties: {name: {type: string}, number: {type: integer}, weight: {type: integer}}}
-            tier: {type: string}
-        status:
-          type: object
-          properties:
-            scaling: {type: object, properties: {ready: {type: integer}}}
-            phase: {type: string}
-            selector: {type: string}
-`
+var gadgetVersions = versionsOf("v1",
+	schemas{
+		name: "v1alpha1", spec: gadgetFields("") + `, hostPort: {type: string}, count: {type: integer}, mode: {type: string, enum: [Fast, Slow]},
+  legacy: {type: object, x-kubernetes-preserve-unknown-fields: true}`,
+		status: "ready: {type: integer}, phase: {type: string}",
+	},
+	schemas{
+		name: "v1beta1", spec: gadgetFields("") + `, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}, replicas: {type: integer},
+  mode: {type: string, enum: [Express, Standard]}, hint: {type: string}`,
+		status: "ready: {type: integer}, phase: {type: string}",
+	},
+	schemas{
+		name: "v1", spec: gadgetFields(", weight: {type: integer}") + `, endpoint: {type: object, properties: {host: {type: string}, port: {type: integer}}},
+  scaling: {type: object, properties: {replicas: {type: integer}}}, mode: {type: string, enum: [Express, Standard]}, tier: {type: string}`,
+		status: "scaling: {type: object, properties: {ready: {type: integer}}}, phase: {type: string}, selector: {type: string}",
+	})
+
+// gadgetFields are the fields of every version. ofPorts are more fields of a port.
+func gadgetFields(ofPorts string) string {
+	return "team: {type: string}, limit: {type: integer}, " + fmt.Sprintf(keyed, ", number: {type: integer}"+ofPorts)
+}
 
 const gadgetRules = `
 hub: v1

@@ -31,37 +31,12 @@ import (
 
 // The hub v2 has a status field that v1 lacks. v1alpha1 lacks the status and the status
 // subresource.
+var preservedStatusVersions = versionsOf("v2",
+	schemas{name: "v1alpha1", spec: "size: {type: integer}"},
+	schemas{name: "v1", spec: "size: {type: integer}", status: "phase: {type: string}"},
+	schemas{name: "v2", spec: "size: {type: integer}", status: "phase: {type: string}, grant: {type: string}"})
+
 const (
-	preservedStatusVersions = `
-- name: v1alpha1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec: {type: object, properties: {size: {type: integer}}}
-- name: v1
-  served: true
-  storage: false
-  subresources: {status: {}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec: {type: object, properties: {size: {type: integer}}}
-        status: {type: object, properties: {phase: {type: string}}}
-- name: v2
-  served: true
-  storage: true
-  subresources: {status: {}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec: {type: object, properties: {size: {type: integer}}}
-        status: {type: object, properties: {phase: {type: string}, grant: {type: string}}}
-`
 	preservedStatusRules = "{hub: v2, spokes: [{version: v1}, {version: v1alpha1}]}"
 	// preservedPrefix begins the keys of annotations with preserved fields.
 	preservedPrefix = "conversion-operator.io/"

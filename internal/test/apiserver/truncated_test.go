@@ -15,6 +15,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
@@ -29,28 +30,14 @@ import (
 )
 
 // Both versions of a blob have their own text without a limit.
-const blobVersions = `
-- name: v1
-  served: true
-  storage: false
-  subresources: &subresources {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec: {type: object, properties: {team: {type: string}, replicas: {type: integer}, old: {type: string}}}
-        status: &status {type: object, properties: {replicas: {type: integer}}}
-- name: v2
-  served: true
-  storage: true
-  subresources: *subresources
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec: {type: object, properties: {team: {type: string}, replicas: {type: integer}, blob: {type: string}}}
-        status: *status
-`
+var blobVersions = versionsOf("v2", blob("v1", "old"), blob("v2", "blob"))
+
+func blob(version, text string) schemas {
+	return schemas{
+		name: version, spec: "team: {type: string}, replicas: {type: integer}, " + text + ": {type: string}",
+		status: "replicas: {type: integer}", scaled: true,
+	}
+}
 
 const blobRules = `{hub: v2, spokes: [{version: v1}]}`
 
@@ -114,18 +101,9 @@ func (k *kind) writes(t *testing.T, version, name string) map[string]error { //n
 	_, errs["apply"] = k.at(version).Apply(t.Context(), name, k.gadget(t, version, name, "spec: {team: c}"), metav1.ApplyOptions{FieldManager: "applier", Force: true})
 	read, err := k.at(version).Get(t.Context(), name, metav1.GetOptions{})
 	expect.NoError(t, err)
-	expect.NoError(t, setTeam(read.Object, "d"))
+	expect.NoError(t, unstructured.SetNestedField(read.Object, "d", "spec", "team"))
 	_, errs["update"] = k.at(version).Update(t.Context(), read, metav1.UpdateOptions{})
 	return errs
-}
-
-func setTeam(object map[string]any, team string) error {
-	spec, found := object["spec"].(map[string]any)
-	if !found {
-		return fmt.Errorf("there is no spec in %v", object)
-	}
-	spec["team"] = team
-	return nil
 }
 
 // wantUntouched expects unchanged bytes in etcd.
