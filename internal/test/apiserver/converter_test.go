@@ -94,7 +94,10 @@ func (c *converter) start(t *testing.T) {
 	t.Cleanup(c.stop)
 	expect.Success(t, "the converter listens", func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", c.address())
-		return errors.Join(err, closeIfOpen(connection))
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
 	})
 }
 
@@ -102,13 +105,6 @@ func (c *converter) start(t *testing.T) {
 func (c *converter) handler() *webhook.Handler {
 	return webhook.NewHandler([]webhook.Ruleset{{CRD: c.plan.CRD, Group: c.plan.Group, Kind: c.plan.Kind, Hash: c.plan.Hash(), Pairs: c.plan.Pairs(), Converter: c.engine}},
 		webhook.HandlerOptions{Log: logr.Discard()})
-}
-
-func closeIfOpen(connection net.Conn) error {
-	if connection == nil {
-		return nil
-	}
-	return connection.Close()
 }
 
 // path is the URL path of the ruleset.
