@@ -54,7 +54,7 @@ var gates = map[string]failing{
 		faults:  faults{Manager: fault{Refuse: "odd.example.com"}},
 		objects: map[string]string{"good": "a.example.com:1", "odd": "odd.example.com:2"}, repair: mendRules,
 		reason:  v1alpha1.ReasonRoundTripFailed,
-		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "I will not"},
+		message: []string{"object default/odd cannot be converted from v1beta1 to v1: conversion webhook for ", "hostPort of local has no port"},
 	},
 	"a live object comes back without its labels": {
 		faults:  faults{Manager: fault{Replace: [2]string{`"labels":{"odd"`, `"label":{"odd"`}}},

@@ -118,7 +118,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	})
 	misbehave(t, policy, faults{APIServer: fault{Refuse: "odd.example.com"}})
 	sampled("one cannot be read", func(_ *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {
-		return failing != nil && failing.Reason == v1alpha1.ReasonObjectsUnreadable && strings.Contains(failing.Message, "I will not")
+		return failing != nil && failing.Reason == v1alpha1.ReasonObjectsUnreadable && strings.Contains(failing.Message, "hostPort of local has no port")
 	})
 	misbehave(t, policy, faults{})
 	sampled("all is well again", func(is *v1alpha1.VerificationStatus, failing *metav1.Condition) bool {

@@ -18,7 +18,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // noted is a kind whose v1beta1 has note and mode, whose v1alpha1 has legacy, and where both have
@@ -350,65 +350,43 @@ func (k *noted) dieAfter(t *testing.T, objects int64) func() bool {
 	return func() bool { return done.Load() > objects }
 }
 
-type writers struct {
-	end   context.CancelFunc
-	group sync.WaitGroup
-	// turns are the last successful writes of objects, by version.
-	mu    sync.Mutex
-	turns map[string]map[string]int
-	first error
+// writing is a client that writes objects at a version.
+type writing struct {
+	*scenarios.Client
+	version string
+	// turns are the last successful writes of objects.
+	turns map[string]int
 }
 
-// writeAllTheTime starts a client per version that writes objects, one after the other. Each object
-// has pauses, as a cleanup gives up on an object that is written continuously.
-func (k *noted) writeAllTheTime(t *testing.T, versions ...string) *writers {
+// writeAllTheTime starts a client per version that writes objects, one after the other: the turn as a label.
+// Each object has pauses, as a cleanup gives up on an object that is written continuously.
+func (k *noted) writeAllTheTime(t *testing.T, versions ...string) (clients []*writing) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	w := &writers{end: cancel, turns: map[string]map[string]int{}}
 	for _, version := range versions {
-		w.turns[version] = map[string]int{}
-		w.group.Go(func() {
-			ticker := time.NewTicker(20 * time.Millisecond)
-			defer ticker.Stop()
-			for turn := 1; ctx.Err() == nil; turn++ {
-				k.writeOne(ctx, w, version, fmt.Sprint("noted-", turn%(held-2)), turn)
-				<-ticker.C
+		w, turn := &writing{version: version, turns: map[string]int{}}, 0
+		w.Client = scenarios.Repeat(t.Context(), func(ctx context.Context) error {
+			turn++
+			name, change := fmt.Sprint("noted-", turn%(held-2)), fmt.Sprintf(`{"metadata":{"labels":{"turn-%s":"%d"}}}`, version, turn)
+			if err := cluster.Patch(ctx, k.object(version, name), client.RawPatch("application/merge-patch+json", []byte(change))); err != nil {
+				return fmt.Errorf("turn %d of %s at %s: %w", turn, name, version, err)
 			}
+			w.turns[name] = turn
+			return nil
 		})
+		clients = append(clients, w)
 	}
-	return w
-}
-
-// writeOne writes the turn as a label.
-func (k *noted) writeOne(ctx context.Context, w *writers, version, name string, turn int) {
-	change := fmt.Sprintf(`{"metadata":{"labels":{"turn-%s":"%d"}}}`, version, turn)
-	err := cluster.Patch(ctx, k.object(version, name), client.RawPatch("application/merge-patch+json", []byte(change)))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case err == nil:
-		w.turns[version][name] = turn
-	case ctx.Err() == nil && w.first == nil:
-		w.first = fmt.Errorf("turn %d of %s at %s: %w", turn, name, version, err)
-	}
-}
-
-func (w *writers) stop(t *testing.T) {
-	t.Helper()
-	w.end()
-	w.group.Wait()
-	expect.NoError(t, w.first)
+	return clients
 }
 
 // checkWritten: all writes of clients are stored, and the other fields are unchanged.
-func (k *noted) checkWritten(t *testing.T, w *writers) {
+func (k *noted) checkWritten(t *testing.T, clients []*writing) {
 	t.Helper()
 	stored := k.stored(t)
-	for version, turns := range w.turns {
-		for name, turn := range turns {
+	for _, w := range clients {
+		for name, turn := range w.turns {
 			// A write whose response was not awaited may be one turn ahead.
-			if got, err := strconv.Atoi(stored[name].Metadata.Labels["turn-"+version]); err != nil || got < turn {
-				t.Errorf("turn %d of %s at %s is lost: it is %d, %v", turn, name, version, got, err)
+			if got, err := strconv.Atoi(stored[name].Metadata.Labels["turn-"+w.version]); err != nil || got < turn {
+				t.Errorf("turn %d of %s at %s is lost: it is %d, %v", turn, name, w.version, got, err)
 			}
 		}
 	}

@@ -7,10 +7,8 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +16,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // ownSpec is a converter of a user in pods: hand-written, with the certificate that is mounted.
@@ -32,7 +29,7 @@ const ownSpec = "type: Image, image: {reference: '" + ownImage + "', port: 19443
 
 // serveOwn is the program of the image. The node replaces the arguments.
 func serveOwn(ctx context.Context) error {
-	serve, err := listenTLS(strings.TrimPrefix(os.Args[1], "--bind-address="), directoryOf(os.Args), http.HandlerFunc(convertByHand))
+	serve, err := listenTLS(strings.TrimPrefix(os.Args[1], "--bind-address="), directoryOf(os.Args), convertByHand)
 	if err == nil {
 		go func() { _ = serve() }()
 		<-ctx.Done()
@@ -49,7 +46,7 @@ func startURL(t *testing.T, policy string) (spec string) {
 	address := free.Addr().String()
 	expect.NoError(t, free.Close())
 	dir, key := t.TempDir(), client.ObjectKey{Namespace: system, Name: names.ExternalCertificateSecret(policy)}
-	serve, err := listenTLS(address, dir, http.HandlerFunc(convertByHand))
+	serve, err := listenTLS(address, dir, convertByHand)
 	expect.NoError(t, err)
 	go func() { _ = serve() }()
 	ctx, ended := t.Context(), make(chan struct{})
@@ -72,23 +69,10 @@ func startURL(t *testing.T, policy string) (spec string) {
 }
 
 // convertByHand splits hostPort into host and port for v1, and joins them for other versions.
-func convertByHand(w http.ResponseWriter, r *http.Request) {
-	review := &apiextensionsv1.ConversionReview{}
-	if err := json.NewDecoder(r.Body).Decode(review); err != nil || review.Request == nil {
-		http.Error(w, "no ConversionReview", http.StatusBadRequest)
-		return
-	}
-	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for _, raw := range review.Request.Objects {
-		object := map[string]any{}
-		_ = json.Unmarshal(raw.Raw, &object) // API servers send objects
-		splitOrJoin(object, strings.HasSuffix(review.Request.DesiredAPIVersion, "/v1"))
-		object["apiVersion"] = review.Request.DesiredAPIVersion
-		text, _ := json.Marshal(object) // it was read from JSON
-		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: text})
-	}
-	answerReview(w, review, response)
-}
+var convertByHand = reviews.Each(func(object *unstructured.Unstructured, version string) {
+	splitOrJoin(object.Object, strings.HasSuffix(version, "/v1"))
+	object.SetAPIVersion(version)
+})
 
 func splitOrJoin(object map[string]any, split bool) {
 	if hostPort, is := object["hostPort"].(string); is && split {

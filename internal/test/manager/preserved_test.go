@@ -108,15 +108,18 @@ func TestAcceptedLosses(t *testing.T) {
 	}
 
 	removed := k.watchRemoval(t, "v1beta1")
-	writers := k.writeAllTheTime(t, "v1", "v1alpha1")
+	clients := k.writeAllTheTime(t, "v1", "v1alpha1")
 	k.accept(t, `".note",".color",".mode"`)
 	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
-	writers.stop(t)
+	for _, each := range clients {
+		_, err := each.Stop()
+		expect.NoError(t, err)
+	}
 	expect.Equal(t, "objects that held values of v1beta1 when it was removed", 0, removed())
 	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))
 	before["colored"] = strings.Replace(before["noted-0"], `"/legacy":"old"`, `"/color":"red"`, 1) // v1alpha1 has the field, too
 	expect.Equal(t, "values of v1alpha1", before, k.annotations(t, "v1alpha1"))
-	k.checkWritten(t, writers)
+	k.checkWritten(t, clients)
 	expect.Equal(t, "objects that values were discarded from", held+1, getPolicy(t, k.policy).Status.Retirement[0].Discarded)
 	revision = k.revision(t)
 	k.waitUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {

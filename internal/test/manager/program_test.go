@@ -29,12 +29,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/pod"
 )
@@ -200,9 +199,7 @@ func (f fault) answer(converter http.Handler, w http.ResponseWriter, r *http.Req
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `"hello"`)
 	case f.Refuse != "" && strings.Contains(string(body), f.Refuse):
-		review := &apiextensionsv1.ConversionReview{}
-		_ = json.Unmarshal(body, review) // API servers send reviews
-		answerReview(w, review, &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusFailure, Message: "I will not"}})
+		reviews.Refuse(w, r)
 	case f.Replace[0] != "":
 		recorder := httptest.NewRecorder()
 		converter.ServeHTTP(recorder, r)
@@ -212,10 +209,4 @@ func (f fault) answer(converter http.Handler, w http.ResponseWriter, r *http.Req
 	default:
 		converter.ServeHTTP(w, r)
 	}
-}
-
-func answerReview(w http.ResponseWriter, review *apiextensionsv1.ConversionReview, response *apiextensionsv1.ConversionResponse) {
-	review.Request, review.Response = nil, response
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(review) // an answer that does not arrive is lost
 }

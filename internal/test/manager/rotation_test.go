@@ -7,13 +7,11 @@ package manager
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +23,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // TestRotationOfOwnConverters rotates the authority of converters of users, while an object is read
@@ -63,7 +62,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			if name == "image" {
 				changeImage(t, policy)
 			}
-			reader.stop(t)
+			stopReading(t, reader)
 		})
 	}
 }
@@ -106,7 +105,7 @@ func TestLostAuthority(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), authority))
 	waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
 	expect.Equal(t, "writes of the CustomResourceDefinition", 2, getCRD(t, policy).Generation-before.Generation)
-	reader.stop(t)
+	stopReading(t, reader)
 }
 
 func createOwn(t *testing.T, name, converter, certs string) {
@@ -129,54 +128,23 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 	})
 }
 
-// reading reads one object repeatedly.
-type reading struct {
-	ends, ended   chan struct{}
-	reads, failed atomic.Int64
-	failures      sync.Map
-}
-
-func startReading(t *testing.T, group string) *reading {
+// startReading starts a client that reads one object repeatedly.
+func startReading(t *testing.T, group string) *scenarios.Client {
 	t.Helper()
-	r := &reading{ends: make(chan struct{}), ended: make(chan struct{})}
-	go func() {
-		defer close(r.ended)
-		ticker := time.NewTicker(20 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-r.ends:
-				return
-			case <-ticker.C:
-				r.once(t, group)
-			}
+	return scenarios.Repeat(t.Context(), func(context.Context) error {
+		object, err := read(t, group, "v1", "cron")
+		if host := object["host"]; err == nil && host != "a.example.com" {
+			err = fmt.Errorf("host is %q", host)
 		}
-	}()
-	return r
+		return err
+	})
 }
 
-func (r *reading) once(t *testing.T, group string) {
-	object, err := read(t, group, "v1", "cron")
-	if host := object["host"]; err == nil && host != "a.example.com" {
-		err = fmt.Errorf("host is %q", host)
-	}
-	r.reads.Add(1)
-	if err != nil {
-		r.failed.Add(1)
-		r.failures.Store(err.Error(), true)
-	}
-}
-
-// stop fails the test if a read failed.
-func (r *reading) stop(t *testing.T) {
+// stopReading fails the test if a read failed.
+func stopReading(t *testing.T, reader *scenarios.Client) {
 	t.Helper()
-	close(r.ends)
-	<-r.ended
-	t.Logf("%d reads", r.reads.Load())
-	if failed := r.failed.Load(); failed > 0 || r.reads.Load() == 0 {
-		t.Errorf("%d of %d reads failed", failed, r.reads.Load())
-	}
-	for failure := range r.failures.Range {
-		t.Error(failure)
+	reads, err := reader.Stop()
+	if t.Logf("%d reads", reads); err != nil || reads == 0 {
+		t.Errorf("after %d reads: %v", reads, err)
 	}
 }
