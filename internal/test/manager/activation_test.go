@@ -14,7 +14,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -80,10 +79,8 @@ func checkNewVersion(t *testing.T, group string) {
 		t.Fatal("the ruleset did not change with the version")
 	}
 	expect.Eventually(t, "pods mount only the new ruleset", func() (bool, string) {
-		configMap := &corev1.ConfigMap{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Rulesets(name)}, configMap))
 		var hashes []string
-		for key := range configMap.BinaryData {
+		for key := range get(t, names.Rulesets(name), &corev1.ConfigMap{}).BinaryData {
 			hash, _ := conversion.StoredHash(key)
 			hashes = append(hashes, hash)
 		}

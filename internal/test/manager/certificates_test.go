@@ -18,7 +18,6 @@ import (
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,9 +40,7 @@ func certified(t *testing.T, group string, source v1alpha1.Certificates) (policy
 
 func getSecret(t *testing.T, name string) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, secret))
-	return secret
+	return get(t, name, &corev1.Secret{})
 }
 
 // foreignSecret is a Secret with the certificate of another authority, which another client maintains.
@@ -118,10 +115,7 @@ func TestCertManager(t *testing.T) {
 
 	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"type":"SelfManaged","certManager":null}}}`)
 	for _, left := range []client.Object{&cmv1.Certificate{}, &corev1.Secret{}} {
-		expect.Eventually(t, fmt.Sprintf("the %T of the previous source is deleted", left), func() (bool, string) {
-			err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.IssuedSecret(name)}, left)
-			return apierrors.IsNotFound(err), fmt.Sprint(err)
-		})
+		waitGone(t, names.IssuedSecret(name), left)
 	}
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 	checkIdle(t, name)

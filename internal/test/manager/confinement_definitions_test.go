@@ -152,7 +152,7 @@ func TestConfinementOfStoredVersions(t *testing.T) {
 			refuse(t, "the operator may", patch.write(manager, stored.Name, true))
 		})
 	}
-	expect.NoError(t, cluster.Status().Patch(t.Context(), stored, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1"]}}`))))
+	patchStatus(t, stored, `{"status":{"storedVersions":["v1"]}}`)
 	expect.Success(t, "the API server has seen it", func(context.Context) error {
 		if got := getCRD(t, stored.Name).Status.StoredVersions; len(got) != 1 {
 			return fmt.Errorf("stored versions are %v", got)

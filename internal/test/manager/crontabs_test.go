@@ -12,6 +12,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,11 +79,25 @@ func establish(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *api
 	return getCRD(t, crd.Name)
 }
 
+// get reads an object: if its kind has namespaces, the one in the operator's.
+func get[T client.Object](t *testing.T, name string, object T) T {
+	t.Helper()
+	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, object))
+	return object
+}
+
+// waitGone waits until there is no object that get would read.
+func waitGone(t *testing.T, name string, object client.Object) {
+	t.Helper()
+	expect.Eventually(t, fmt.Sprintf("%T %s is gone", object, name), func() (bool, string) {
+		err := cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, object)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+}
+
 func getCRD(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, crd))
-	return crd
+	return get(t, name, &apiextensionsv1.CustomResourceDefinition{})
 }
 
 // changeCRD changes the latest definition.
@@ -159,9 +174,7 @@ func create[T client.Object](t *testing.T, manifest string, object T) T {
 
 func getPolicy(t *testing.T, name string) *v1alpha1.ConversionPolicy {
 	t.Helper()
-	policy := &v1alpha1.ConversionPolicy{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy))
-	return policy
+	return get(t, name, &v1alpha1.ConversionPolicy{})
 }
 
 func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStatus, reason string, message []string) {
@@ -208,10 +221,7 @@ func waitReady(t *testing.T, policy, reason string) {
 // has no webhook and no objects.
 func checkAtRest(t *testing.T, policy string) {
 	t.Helper()
-	expect.Eventually(t, "no one may read objects any more", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.ReadRights(policy)}, &rbacv1.ClusterRole{})
-		return client.IgnoreNotFound(err) == nil && err != nil, fmt.Sprint(err)
-	})
+	waitGone(t, names.ReadRights(policy), &rbacv1.ClusterRole{})
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": webhook.ProbeGroup + "/v2", "kind": webhook.ProbeKind + "List"}}
 	expect.NoError(t, cluster.List(t.Context(), list))
 	expect.Equal(t, "objects of the operator's own kind", 0, len(list.Items))
@@ -223,4 +233,9 @@ func dns(name string) string { return strings.ReplaceAll(strings.ToLower(name), 
 func patch(t *testing.T, object client.Object, text string) {
 	t.Helper()
 	expect.NoError(t, cluster.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
+}
+
+func patchStatus(t *testing.T, object client.Object, text string) {
+	t.Helper()
+	expect.NoError(t, cluster.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(text))))
 }

@@ -155,11 +155,7 @@ func (k *composite) isReleased(t *testing.T) {
 		return len(getCRD(t, k.policy).Spec.Versions) == 1, "not yet"
 	})
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, k.policy)))
-	expect.Eventually(t, "the policy is gone", func() (bool, string) {
-		policy := &v1alpha1.ConversionPolicy{}
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, policy)
-		return apierrors.IsNotFound(err), summaryOf(policy.Status.Conditions)
-	})
+	waitUntilGone(t, k.policy)
 	expect.Equal(t, "strategy of the CRD", apiextensionsv1.NoneConverter, crds.Strategy(getCRD(t, k.policy)))
 	if conversion, has, _ := unstructured.NestedMap(k.xrd(t).Object, "spec", "conversion"); has {
 		t.Errorf("the XRD still has a conversion: %v", conversion)
@@ -220,8 +216,7 @@ func (k *composite) xrd(t *testing.T) *unstructured.Unstructured {
 	xrd := &unstructured.Unstructured{}
 	xrd.SetAPIVersion("apiextensions.crossplane.io/v2")
 	xrd.SetKind("CompositeResourceDefinition")
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: k.policy}, xrd))
-	return xrd
+	return get(t, k.policy, xrd)
 }
 
 func (k *composite) createPolicy(t *testing.T) {

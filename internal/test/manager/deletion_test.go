@@ -18,7 +18,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,10 +52,7 @@ func waitForRelease(t *testing.T, name string) {
 
 func waitUntilGone(t *testing.T, policy string) {
 	t.Helper()
-	expect.Eventually(t, "the policy is gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: policy}, &v1alpha1.ConversionPolicy{})
-		return apierrors.IsNotFound(err), "still there"
-	})
+	waitGone(t, policy, &v1alpha1.ConversionPolicy{})
 }
 
 func waitUntilNothingIsLeft(t *testing.T, policy string) {
@@ -94,13 +90,11 @@ func remainingObjects(t *testing.T, policy string) map[string]int {
 // them is deleted.
 func waitUntilReadEnds(t *testing.T, policy string) {
 	t.Helper()
-	expect.Eventually(t, "the right to read objects is taken back", func() (bool, string) {
-		if window := getPolicy(t, policy).Status.UnconvertedWindow; window == nil || window.Written == nil {
-			return false, "what was written in the window is not counted yet"
-		}
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.ReadRights(policy)}, &rbacv1.ClusterRole{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	expect.Eventually(t, "what was written in the window is counted", func() (bool, string) {
+		window := getPolicy(t, policy).Status.UnconvertedWindow
+		return window != nil && window.Written != nil, fmt.Sprint(window)
 	})
+	waitGone(t, names.ReadRights(policy), &rbacv1.ClusterRole{})
 }
 
 // TestDeletedPolicy: after the deletion of a policy, the CustomResourceDefinition still converts, and a
@@ -166,7 +160,5 @@ func checkOrphanIsIdle(t *testing.T, policy string) {
 
 func deploymentOf(t *testing.T, policy string) *appsv1.Deployment {
 	t.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: names.Child(policy)}, deployment))
-	return deployment
+	return get(t, names.Child(policy), &appsv1.Deployment{})
 }

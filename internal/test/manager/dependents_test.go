@@ -43,8 +43,7 @@ func TestDependentsBlockRemoval(t *testing.T) {
 
 	// An account with some of the rights finds some dependents, and does not say that there are no more.
 	install(t, "components/dependents/rights.yaml")
-	role := &rbacv1.ClusterRole{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.DependentsAccount}, role))
+	role := get(t, names.DependentsAccount, &rbacv1.ClusterRole{})
 	checkProtected(t)
 	all := slices.Clone(role.Rules)
 	role.Rules = append(role.Rules[1:], rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}})

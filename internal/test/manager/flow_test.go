@@ -16,7 +16,6 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/migration"
@@ -32,8 +31,7 @@ func TestFlowSchema(t *testing.T) {
 	migrateSlowly(t, group, func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload = nil })
 	waitFor(t, name, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrating, nil)
 	waitJob(t, name, false)
-	schema := &flowcontrolv1.FlowSchema{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: names.MigrationRights(name)}, schema))
+	schema := get(t, names.MigrationRights(name), &flowcontrolv1.FlowSchema{})
 	run, other := tokenOf(t, names.MigrationRights(name)), tokenOf(t, "default")
 	list := "/apis/" + group + "/v1/namespaces/default/crontabs?limit=1"
 	if got := flowOf(t, run, list); got.schema == string(schema.UID) || got.schema == "" || got.code != http.StatusOK {
@@ -41,8 +39,7 @@ func TestFlowSchema(t *testing.T) {
 	}
 
 	install(t, "flowcontrol/priority_level.yaml")
-	level := &flowcontrolv1.PriorityLevelConfiguration{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Name: migration.DefaultPriorityLevel}, level))
+	level := get(t, migration.DefaultPriorityLevel, &flowcontrolv1.PriorityLevelConfiguration{})
 	want := flow{schema: string(schema.UID), level: string(level.UID), code: http.StatusOK}
 	expect.Eventually(t, "a migration's request goes to the level that is installed", func() (bool, string) {
 		got := flowOf(t, run, list)

@@ -74,8 +74,7 @@ func TestGuard(t *testing.T) {
 // name in the status, and can then write spec.conversion.
 func checkOperatorIsRecognized(t *testing.T, active *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	previous := client.RawPatch(types.MergePatchType, []byte(`{"status":{"operatorUsername":"system:serviceaccount:elsewhere:conversion-operator"}}`))
-	expect.NoError(t, cluster.Status().Patch(t.Context(), getPolicy(t, active.Name), previous))
+	patchStatus(t, getPolicy(t, active.Name), `{"status":{"operatorUsername":"system:serviceaccount:elsewhere:conversion-operator"}}`)
 	patch(t, getPolicy(t, active.Name), `{"metadata":{"annotations":{"example.com/reconcile":"now"}}}`)
 	expect.Eventually(t, "the status names the operator", func() (bool, string) {
 		name := getPolicy(t, active.Name).Status.OperatorUsername

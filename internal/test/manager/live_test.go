@@ -101,7 +101,7 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 		}
 		minutes++ // a different time for each, else the previous result would be reused
 		due := time.Now().Add(-time.Duration(minutes) * time.Minute).UTC().Format(time.RFC3339)
-		patchStatus(t, policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
+		patchStatus(t, getPolicy(t, policy), fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
 		expect.Eventually(t, what, func() (bool, string) {
 			is := getPolicy(t, policy).Status
 			found := apimeta.FindStatusCondition(is.Conditions, v1alpha1.SamplesFailingCondition)
@@ -128,9 +128,4 @@ func TestLiveObjectsAreSampledAgain(t *testing.T) {
 	if after := getCRD(t, policy); after.Generation != active.Generation || !slices.Equal(after.Status.StoredVersions, active.Status.StoredVersions) {
 		t.Errorf("the CustomResourceDefinition was written: generation %d, was %d", after.Generation, active.Generation)
 	}
-}
-
-func patchStatus(t *testing.T, policy, text string) {
-	t.Helper()
-	expect.NoError(t, cluster.Status().Patch(t.Context(), getPolicy(t, policy), client.RawPatch("application/merge-patch+json", []byte(text))))
 }

@@ -47,8 +47,7 @@ func TestReadManagerPod(t *testing.T) {
 	t.Parallel()
 	expect.Equal(t, "account", "conversion-operator", manager.settings.ManagerAccount)
 	expect.Equal(t, "what others inherit", inherited, manager.settings.Inherited)
-	pod := &corev1.Pod{}
-	expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: podName}, pod))
+	pod := get(t, podName, &corev1.Pod{})
 	expect.Equal(t, "tolerations, two for taints of lost nodes besides the pod's own,", 3, len(pod.Spec.Tolerations))
 	asItself, err := client.New(manager.config, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)

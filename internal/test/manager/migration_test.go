@@ -16,7 +16,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -70,7 +69,7 @@ func TestSuspendedMigration(t *testing.T) {
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionFalse, v1alpha1.ReasonMigrationSuspended, []string{"of 100 objects"})
 	waitJob(t, policy, true)
 	done := getPolicy(t, policy).Status.Migration.Rewritten
-	waitNoRights(t, policy)
+	waitGone(t, names.MigrationRights(policy), &rbacv1.ClusterRole{})
 
 	patch(t, getPolicy(t, policy), `{"spec":{"migration":{"suspend":false}}}`)
 	expect.Equal(t, "UID of the Job in which it goes on", first.UID, waitJob(t, policy, false).UID)
@@ -87,22 +86,13 @@ func TestSuspendedMigration(t *testing.T) {
 	expect.Equal(t, "storedVersions", []string{"v1"}, getCRD(t, policy).Status.StoredVersions)
 	checkRunEvents(t, policy, v1alpha1.ReasonMigrating, v1alpha1.ReasonMigrationSuspended, v1alpha1.ReasonMigrating,
 		v1alpha1.ReasonMigrated, v1alpha1.ReasonStoredVersionsPruned)
-	waitNoRights(t, policy)
+	waitGone(t, names.MigrationRights(policy), &rbacv1.ClusterRole{})
 	expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), last, client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	patch(t, getPolicy(t, policy), `{"metadata":{"annotations":{"look":"again"}}}`)
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
 	if evidence := getPolicy(t, policy).Status.MigrationEvidence; evidence == nil || evidence.Objects != 100 {
 		t.Errorf("without its Job, the evidence is %+v", evidence)
 	}
-}
-
-// waitNoRights waits until the rights of migrations of a policy are gone.
-func waitNoRights(t *testing.T, policy string) {
-	t.Helper()
-	expect.Eventually(t, "its rights are gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.MigrationRights(policy)}, &rbacv1.ClusterRole{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
 }
 
 // checkRunEvents expects exactly one event of each reason on the policy and on the

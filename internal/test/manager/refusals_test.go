@@ -111,8 +111,7 @@ func validations(t *testing.T, files ...string) []string {
 func TestRestoredStoredVersions(t *testing.T) {
 	t.Parallel()
 	active := activate(t, "restored.confined.example.com", shared)
-	restored := client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1"]}}`))
-	expect.NoError(t, cluster.Status().Patch(t.Context(), active.DeepCopy(), restored))
+	patchStatus(t, active.DeepCopy(), `{"status":{"storedVersions":["v1beta1"]}}`)
 	expect.Eventually(t, "both versions are listed", func() (bool, string) {
 		crd := getCRD(t, active.Name)
 		return slices.Equal(crd.Status.StoredVersions, []string{"v1beta1", "v1"}) && crd.Generation == active.Generation, fmt.Sprint(crd.Generation, crd.Status.StoredVersions)

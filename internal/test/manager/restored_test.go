@@ -88,10 +88,7 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	createCronTab(t, group, "v1", "old", "a.example.com:1")
 	nextSecond(t, group)
 	expect.NoError(t, storage.Delete(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/"+policy))
-	expect.Eventually(t, "the CRD is gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: policy}, &apiextensionsv1.CustomResourceDefinition{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
+	waitGone(t, policy, &apiextensionsv1.CustomResourceDefinition{})
 
 	define(t, group, "v1", "v1beta1")
 	awaitServed(t, group)
@@ -140,15 +137,8 @@ func lose(t *testing.T, policy string) {
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, policy)))
 	patch(t, getPolicy(t, policy), `{"metadata":{"finalizers":null}}`)
 	expect.NoError(t, cluster.Delete(t.Context(), getCRD(t, policy)))
-	for _, object := range []client.Object{
-		&v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}},
-		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: policy}},
-	} {
-		expect.Eventually(t, fmt.Sprintf("%T of %s is gone", object, policy), func() (bool, string) {
-			err := cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object)
-			return apierrors.IsNotFound(err), fmt.Sprint(err)
-		})
-	}
+	waitUntilGone(t, policy)
+	waitGone(t, policy, &apiextensionsv1.CustomResourceDefinition{})
 	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		expect.Eventually(t, fmt.Sprintf("the %T of %s is empty", list, policy), func() (bool, string) {
 			err := cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)})

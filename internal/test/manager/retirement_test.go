@@ -15,7 +15,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
@@ -128,10 +127,7 @@ func (k *kind) checkRemoved(t *testing.T) {
 	}
 	k.checkApplies(t)
 	expect.Equal(t, "objects in etcd in the end", map[string]int{"v1": 6}, k.stored(t))
-	expect.Eventually(t, "the right to patch objects is gone", func() (bool, string) {
-		err := cluster.Get(t.Context(), client.ObjectKey{Name: names.CleanRights(k.name)}, &rbacv1.ClusterRole{})
-		return apierrors.IsNotFound(err), fmt.Sprint(err)
-	})
+	waitGone(t, names.CleanRights(k.name), &rbacv1.ClusterRole{})
 }
 
 // checkApplies: a client that applied at the old version can apply at the new one, and remove the

@@ -120,8 +120,7 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 	expect.Eventually(t, "the authority is replaced", func() (bool, string) {
 		is := getPolicy(t, policy)
 		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
-		secret := &corev1.Secret{}
-		expect.NoError(t, cluster.Get(t.Context(), client.ObjectKey{Namespace: system, Name: observed.CertificateSecret(is)}, secret))
+		secret := getSecret(t, observed.CertificateSecret(is))
 		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != ""
 		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[observed.CAKey]),
 			fmt.Sprintf("%+v", is.Status.Rotation)

@@ -217,13 +217,13 @@ func TestObjectsTooLarge(t *testing.T) {
 	expect.NoError(t, k.write(t, "v1", "small"))
 	misbehave(t, k.policy, faults{})
 
-	expect.NoError(t, cluster.Patch(t.Context(), k.object("v1", "before", "", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"blob":"short"}}`))))
+	patch(t, k.object("v1", "before", "", ""), `{"spec":{"blob":"short"}}`)
 	due := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
 	expect.Eventually(t, "samples are planned", func() (bool, string) {
 		is := getPolicy(t, k.policy).Status.Verification
 		return is != nil && is.NextSampleTime != nil, fmt.Sprint(is)
 	})
-	patchStatus(t, k.policy, fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
+	patchStatus(t, getPolicy(t, k.policy), fmt.Sprintf(`{"status":{"verification":{"nextSampleTime":%q}}}`, due))
 	expect.Eventually(t, "it is over", func() (bool, string) {
 		known, condition := k.oversized(t)
 		return known == nil && condition == nil, fmt.Sprintf("%+v %v", known, condition)

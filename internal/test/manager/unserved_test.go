@@ -12,8 +12,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -41,8 +39,7 @@ func TestRestoredStatus(t *testing.T) {
 	}
 	migrated("storedVersions are pruned")
 	before := getPolicy(t, policy).Status.Migration.StartTime
-	restored := client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1"],"conditions":[],"acceptedNames":{"plural":"","kind":""}}}`))
-	expect.NoError(t, cluster.Status().Patch(t.Context(), getCRD(t, policy), restored))
+	patchStatus(t, getCRD(t, policy), `{"status":{"storedVersions":["v1beta1"],"conditions":[],"acceptedNames":{"plural":"","kind":""}}}`)
 	expect.Eventually(t, "another run has succeeded", func() (bool, string) {
 		run := getPolicy(t, policy).Status.Migration
 		return run.StartTime.After(before.Time) && run.State == v1alpha1.MigrationSucceeded, fmt.Sprintf("%+v", run)
