@@ -188,6 +188,19 @@ func TestPodsAreFound(t *testing.T) {
 	}
 }
 
+// TestCritical: the manager, from which other pods inherit, has the priority class that the quota is for.
+func TestCritical(t *testing.T) {
+	objects := build(t, "critical")
+	var manager appsv1.Deployment
+	var quota corev1.ResourceQuota
+	objects.read(t, "Deployment conversion-operator", &manager)
+	objects.read(t, "ResourceQuota conversion-operator-critical", &quota)
+	const class = "system-cluster-critical"
+	expect.Equal(t, "class of the manager", class, manager.Spec.Template.Spec.PriorityClassName)
+	expect.Equal(t, "classes of the quota", []string{class}, quota.Spec.ScopeSelector.MatchExpressions[0].Values)
+	expect.Equal(t, "namespace of the quota", manager.Namespace, quota.Namespace)
+}
+
 // TestEveryComponentIsDocumented: each component has a row in the table of installing.md, which
 // also says whether there is an overlay for it.
 func TestEveryComponentIsDocumented(t *testing.T) {

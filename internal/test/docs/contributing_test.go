@@ -6,6 +6,7 @@ package docs
 import (
 	"bytes"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/rbac"
 )
 
 // contributing returns the page for contributors.
@@ -110,21 +112,14 @@ const anyTest = "TestName"
 
 // TestContributorsTests: tests that are named in commands for contributors exist.
 func TestContributorsTests(t *testing.T) {
-	text := read(t, filepath.Join(root, "internal/README.md"))
-	var names strings.Builder
-	for _, text := range sources(t, "_test.go") {
-		for _, found := range tests.FindAllStringSubmatch(text, -1) {
-			names.WriteString(found[1] + "\n")
-		}
-	}
-	found := 0
+	text, names, found := read(t, filepath.Join(root, "internal/README.md")), slices.Collect(maps.Keys(declared(t))), 0
 	for _, match := range chosen.FindAllStringSubmatch(text, -1) {
 		if match[1] == anyTest {
 			continue
 		}
 		found++
 		// Like go test: any test whose name contains the text.
-		if !regexp.MustCompile(`(?m)` + match[1] + match[2]).MatchString(names.String()) {
+		if !regexp.MustCompile(`(?m)` + match[1] + match[2]).MatchString(strings.Join(names, "\n")) {
 			t.Errorf("%s: there is no such test", match[0])
 		}
 	}
@@ -150,16 +145,25 @@ func TestStages(t *testing.T) {
 // behaviour there.
 var releaseOnly = regexp.MustCompile(`\trelease\.Only\(t, (.*)\)\n`)
 
-// TestReleaseOnly: tests that are named as a proof exist, and make test runs them.
-func TestReleaseOnly(t *testing.T) {
-	var only []string
+// declared returns the names of all tests and fuzzers, with any build tags, and whether make test runs them.
+func declared(t *testing.T) map[string]bool {
+	t.Helper()
 	run := map[string]bool{}
 	for _, text := range sources(t, "_test.go") {
-		only = append(only, releaseOnly.FindAllString(text, -1)...)
 		for _, found := range tests.FindAllStringSubmatch(text, -1) {
 			run[found[1]] = run[found[1]] || !strings.HasPrefix(text, "//go:build e2e\n")
 		}
 	}
+	return run
+}
+
+// TestReleaseOnly: tests that are named as a proof exist, and make test runs them.
+func TestReleaseOnly(t *testing.T) {
+	var only []string
+	for _, text := range sources(t, "_test.go") {
+		only = append(only, releaseOnly.FindAllString(text, -1)...)
+	}
+	run := declared(t)
 	if len(only) < 10 {
 		t.Errorf("found %d lines only", len(only))
 	}
@@ -167,6 +171,41 @@ func TestReleaseOnly(t *testing.T) {
 		for _, name := range regexp.MustCompile(`Test\w+`).FindAllString(line, -1) {
 			if !run[name] {
 				t.Errorf("%s: make test runs no %s", strings.TrimSpace(line), name)
+			}
+		}
+	}
+}
+
+// TestProofs: tests that are named as the proof of a right exist.
+func TestProofs(t *testing.T) {
+	roles, err := rbac.Reasons()
+	expect.NoError(t, err)
+	run := declared(t)
+	for _, role := range roles {
+		for _, reason := range role.Rules {
+			if _, exists := run[reason.Proof]; reason.Proof != "" && !exists {
+				t.Errorf("%s: %s: there is no test %s", role.Role, reason.On, reason.Proof)
+			}
+		}
+	}
+}
+
+// TestThreats: each threat names existing tests, or states its limit.
+func TestThreats(t *testing.T) {
+	run := declared(t)
+	threats := strings.Split(read(t, filepath.Join(root, Folder, "threat-model.md")), "\n### ")[1:]
+	if len(threats) < 15 {
+		t.Errorf("the page has %d threats", len(threats))
+	}
+	for _, threat := range threats {
+		title, text, _ := strings.Cut(threat, "\n")
+		named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(text, -1)
+		if len(named) == 0 && !strings.Contains(text, "\nLimit: ") {
+			t.Errorf("%s: names no test and no limit", title)
+		}
+		for _, name := range named {
+			if _, exists := run[name]; !exists {
+				t.Errorf("%s: there is no test %q", title, name)
 			}
 		}
 	}

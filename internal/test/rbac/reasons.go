@@ -7,10 +7,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -77,29 +74,6 @@ func Tables(roles []Role) string {
 	}
 	text.WriteString("\n")
 	return text.String()
-}
-
-var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
-
-// Tests returns the names of all tests below root, with any build tags.
-func Tests(root string) (map[string]bool, error) {
-	names := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (entry.Name() == "bin" || entry.Name() == ".git"):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		for _, match := range testFunction.FindAllSubmatch(text, -1) {
-			names[string(match[1])] = true
-		}
-		return err
-	})
-	return names, err
 }
 
 // Right is one verb on one resource, or at one URL.

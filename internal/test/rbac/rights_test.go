@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +16,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
@@ -142,71 +139,6 @@ func TestUnused(t *testing.T) {
 		{"Role/conversion-operator in conversion-system", "a", "get"},
 	}
 	expect.Equal(t, "unused", want, log.Unused(roles))
-}
-
-// TestProofs: each proof is an existing test.
-func TestProofs(t *testing.T) {
-	roles, err := Reasons()
-	expect.NoError(t, err)
-	tests, err := Tests(root)
-	expect.NoError(t, err)
-	for _, role := range roles {
-		for _, reason := range role.Rules {
-			if reason.Proof != "" && !tests[reason.Proof] {
-				t.Errorf("%s: %s: there is no test %s", role.Role, reason.On, reason.Proof)
-			}
-		}
-	}
-}
-
-// TestThreats: each threat names existing tests, or states its limit.
-func TestThreats(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "api/docs/threat-model.md"))
-	expect.NoError(t, err)
-	tests, err := Tests(root)
-	expect.NoError(t, err)
-	threats := strings.Split(string(page), "\n### ")[1:]
-	if len(threats) < 15 {
-		t.Errorf("the page has %d threats", len(threats))
-	}
-	for _, threat := range threats {
-		title, text, _ := strings.Cut(threat, "\n")
-		named := testName.FindAllString(text, -1)
-		if len(named) == 0 && !strings.Contains(text, "\nLimit: ") {
-			t.Errorf("%s: names no test and no limit", title)
-		}
-		for _, name := range named {
-			if !tests[name] {
-				t.Errorf("%s: there is no test %q", title, name)
-			}
-		}
-	}
-}
-
-var testName = regexp.MustCompile(`\bTest[A-Z]\w+`)
-
-// TestCritical: the manager, from which other pods inherit, has the priority class that the quota is for.
-func TestCritical(t *testing.T) {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "internal/test/rbac/testdata/critical"))
-	expect.NoError(t, err)
-	const class = "system-cluster-critical"
-	var found []string
-	for _, object := range built.Resources() {
-		text, err := object.AsYAML()
-		expect.NoError(t, err)
-		switch object.GetKind() {
-		case "Deployment":
-			if strings.Contains(string(text), "priorityClassName: "+class) {
-				found = append(found, "Deployment")
-			}
-		case "ResourceQuota":
-			if strings.Contains(string(text), "- "+class) && object.GetNamespace() == "conversion-system" {
-				found = append(found, "ResourceQuota")
-			}
-		}
-	}
-	slices.Sort(found)
-	expect.Equal(t, "as they should be", []string{"Deployment", "ResourceQuota"}, found)
 }
 
 // TestReadLeading: writes without the lease are found, in any order of lines. Reads, dry runs and
