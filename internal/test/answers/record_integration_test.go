@@ -9,14 +9,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -85,34 +83,14 @@ func (r *recorder) install(t *testing.T, resources map[string]func(*testing.T, *
 			if err := r.Client.Create(ctx, crd); err != nil {
 				return err
 			}
-			err := retried(ctx, func() error {
+			expect.Success(t, "an object of "+name+" is created", func(ctx context.Context) error {
 				_, err := r.at(t, name, "v1beta1", r.Kubeconfig).Create(ctx, object(name), metav1.CreateOptions{})
 				return err
 			})
-			if err != nil {
-				return fmt.Errorf("create an object of %s: %w", name, err)
-			}
 			return r.change(ctx, name, `[{"op": "replace", "path": "/spec/versions/0/storage", "value": false}, {"op": "replace", "path": "/spec/versions/1/storage", "value": true}]`)
 		})
 	}
 	expect.NoError(t, group.Wait())
-}
-
-// retried tries until there is no error, for some minutes.
-func retried(ctx context.Context, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
 }
 
 func definition(name string) *apiextensionsv1.CustomResourceDefinition {
@@ -202,17 +180,10 @@ func stable(text string) string {
 func (r *recorder) failing(t *testing.T, resource string, because *regexp.Regexp, requests ...string) {
 	t.Helper()
 	var err error
-	seen := retried(t.Context(), func() error {
+	expect.Eventually(t, fmt.Sprintf("%s fails with %v", resource, because), func() (bool, string) {
 		err = r.patch(t, resource, "{}", metav1.PatchOptions{DryRun: dryRun})
-		if err == nil || !because.MatchString(err.Error()) {
-			return fmt.Errorf("the answer does not match %v: %w", because, err)
-		}
-		return nil
+		return err != nil && because.MatchString(err.Error()), fmt.Sprint(err)
 	})
-	if seen != nil {
-		t.Errorf("%s: %v", resource, seen)
-		return
-	}
 	r.record(t, resource, Patch, err)
 	var waiting sync.WaitGroup // for those that hang
 	for _, request := range requests {
@@ -285,14 +256,11 @@ var plain = map[string]func(*testing.T, *recorder, string){
 		expect.NoError(t, r.Client.Delete(t.Context(), namespace)) // no controller ends it
 		objects, err := dynamic.NewForConfig(r.Kubeconfig)
 		expect.NoError(t, err)
-		expect.NoError(t, retried(t.Context(), func() error {
+		expect.Eventually(t, "objects cannot be created", func() (bool, string) {
 			_, err = objects.Resource(schema.GroupVersionResource{Group: Group, Version: "v1beta1", Resource: name}).Namespace(name).
 				Create(t.Context(), object(name), metav1.CreateOptions{DryRun: dryRun})
-			if err == nil {
-				return errors.New("objects can be created")
-			}
-			return nil
-		}))
+			return err != nil, "they can"
+		})
 		r.record(t, name, Create, err)
 	},
 	"pod-security": func(t *testing.T, r *recorder, name string) {

@@ -6,6 +6,7 @@
 package answers
 
 import (
+	"context"
 	"net"
 	"net/url"
 	"sync"
@@ -68,10 +69,10 @@ func (r *recorder) startBehind(t *testing.T, gate *gate) *rest.Config {
 	server := &envtest.APIServer{Path: r.ControlPlane.GetAPIServer().Path, EtcdURL: etcd}
 	server.Configure().Set("watch-cache", "false").Set("request-timeout", "5s")
 	user := testenv.Beside(t, server)
-	expect.NoError(t, retried(t.Context(), func() error {
-		_, err := r.at(t, "conflict", "v1", user).Get(t.Context(), Object, metav1.GetOptions{})
+	expect.Success(t, "it serves a resource", func(ctx context.Context) error {
+		_, err := r.at(t, "conflict", "v1", user).Get(ctx, Object, metav1.GetOptions{})
 		return err
-	}))
+	})
 	return user
 }
 
