@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
+// TestClient reads entries in pages, and sees why etcd refuses something. Tests with an API server need the rest.
 func TestClient(t *testing.T) {
 	server := &envtest.Etcd{}
 	expect.NoError(t, server.Start())
@@ -37,21 +38,9 @@ func TestClient(t *testing.T) {
 	}
 	expect.Equal(t, "revision", 7, revision)
 	expect.Equal(t, "entries", want, got)
-	if entry, err := client.Get(t.Context(), "/in/1"); err != nil || string(entry.Value) != "ä\x00" {
-		t.Errorf("/in/1 is %q, %v", entry.Value, err)
-	}
+
 	_, err = client.Get(t.Context(), "/in/")
 	expect.Contains(t, "the error", fmt.Sprint(err), "nothing at /in/")
-
-	expect.NoError(t, client.Delete(t.Context(), "/in/1"))
-	_, err = client.Get(t.Context(), "/in/1")
-	expect.Contains(t, "the error", fmt.Sprint(err), "nothing at /in/1")
-	revision++
-
-	expect.NoError(t, client.SetFull(t.Context(), true))
-	expect.Contains(t, "the error", fmt.Sprint(client.Put(t.Context(), "/in/5", "")), "database space exceeded")
-	expect.NoError(t, client.SetFull(t.Context(), false))
-	expect.NoError(t, client.Put(t.Context(), "/in/5", ""))
 	expect.NoError(t, client.Compact(t.Context(), revision))
 	expect.Contains(t, "the error", fmt.Sprint(client.Compact(t.Context(), revision)), "has been compacted")
 }

@@ -5,24 +5,12 @@ package expect
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-func TestWait(t *testing.T) {
-	looks := 0
-	if _, done, _ := wait(time.Minute, func() (bool, string) { looks++; return looks == 3, "" }); !done || looks != 3 {
-		t.Errorf("after %d looks done is %t", looks, done)
-	}
-	waited, done, seen := wait(30*time.Millisecond, func() (bool, string) { return false, "not yet" })
-	if done || seen != "not yet" || waited < 30*time.Millisecond {
-		t.Errorf("after %s done is %t, seen is %s", waited, done, seen)
-	}
-}
 
 // TestWaitForSlowWork: changes prolong a wait, but not forever.
 func TestWaitForSlowWork(t *testing.T) {
@@ -64,9 +52,4 @@ func TestLastError(t *testing.T) {
 	Equal(t, "errors", []string{"the first", "the second", "the second", "<nil>"}, got)
 	_, seen := lastError(ctx, context.Context.Err)()
 	Equal(t, "the only error", "context canceled", seen)
-}
-
-func TestJSON(t *testing.T) {
-	want := map[string]any{"a": json.Number("1.0"), "b": []any{json.Number("12345678901234567890")}}
-	Equal[any](t, "value", want, JSON(t, `{"a": 1.0, "b": [12345678901234567890]}`))
 }
