@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -20,20 +19,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
-
-// TestPreserveUnknownFields needs a CustomResourceDefinition that was created with
-// apiextensions.k8s.io/v1beta1, which API servers no longer serve, so the test writes it to etcd.
-// The tests of the compiler cover the error; this one shows that the API server refuses the
-// conversion.
-func TestPreserveUnknownFields(t *testing.T) {
-	t.Parallel()
-	crd := manifest(t, "preserve.example.com", "v1", "v1beta1")
-	crd.Spec.PreserveUnknownFields = true
-	err := cluster.Create(t.Context(), crd)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "preserveUnknownFields") {
-		t.Errorf("the API server accepts preserveUnknownFields: true now; test the condition here: %v", err)
-	}
-}
 
 // TestActivation takes a policy through all gates.
 func TestActivation(t *testing.T) {

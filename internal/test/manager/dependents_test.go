@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -176,9 +175,7 @@ func (k *kind) blocked(t *testing.T, reason string, by v1alpha1.VersionBlockReas
 	t.Helper()
 	expect.Eventually(t, "v1beta1 is blocked by "+string(by), func() (bool, string) {
 		is := k.status(t, "v1beta1")
-		return !is.SafeToRemove && slices.ContainsFunc(is.BlockedBy, func(block v1alpha1.VersionBlock) bool {
-			return block.Reason == by && strings.Contains(block.Message, message)
-		}), fmt.Sprintf("%+v", is)
+		return blockedBy(by, message)(is), fmt.Sprintf("%+v", is)
 	})
 	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, reason, []string{message})
 }

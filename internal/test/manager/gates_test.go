@@ -126,18 +126,6 @@ func TestManagerDiesDuringProbe(t *testing.T) {
 	})
 }
 
-// TestNoObjectsYet: without objects to sample, the policy says so.
-func TestNoObjectsYet(t *testing.T) {
-	t.Parallel()
-	const group = "empty.example.com"
-	define(t, group, "v1beta1", "v1")
-	createPolicy(t, group, nil)
-	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
-	waitFor(t, "crontabs."+group, v1alpha1.ConversionVerifiedCondition, metav1.ConditionTrue, v1alpha1.ReasonVerified,
-		[]string{"no objects yet", "verified from one of the API servers"})
-	checkAtRest(t, "crontabs."+group)
-}
-
 // TestEveryVersionPair: sampled objects of several namespaces are converted to all of three
 // versions, and read once.
 func TestEveryVersionPair(t *testing.T) {

@@ -8,6 +8,7 @@ package manager
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -64,7 +66,6 @@ func TestOldObjectsAfterTheConverter(t *testing.T) {
 	t.Parallel()
 	const group = "from-a-backup.example.com"
 	define(t, group, "v1", "v1beta1")
-	awaitServed(t, group)
 	createCronTab(t, group, "v1beta1", "too-early", "a.example.com:1")
 	createPolicy(t, group, nil)
 	waitReady(t, "crontabs."+group, v1alpha1.ReasonSucceeded)
@@ -84,14 +85,12 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	const group = "outlived.example.com"
 	const policy = "crontabs." + group
 	define(t, group, "v1", "v1beta1")
-	awaitServed(t, group)
 	createCronTab(t, group, "v1", "old", "a.example.com:1")
-	nextSecond(t, group)
+	<-time.After(time.Second) // managedFields record seconds
 	expect.NoError(t, storage.Delete(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/"+policy))
 	waitGone(t, policy, &apiextensionsv1.CustomResourceDefinition{})
 
 	define(t, group, "v1", "v1beta1")
-	awaitServed(t, group)
 	createPolicy(t, group, nil)
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
 	expect.Eventually(t, "the old object is found, and there is no migration evidence", func() (bool, string) {
@@ -114,18 +113,15 @@ func save(t *testing.T, policy string) backup {
 	saved := backup{policy: getPolicy(t, policy), crd: getCRD(t, policy)}
 	saved.policy.Status = v1alpha1.ConversionPolicyStatus{}
 	saved.crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-	secrets, configMaps := &corev1.SecretList{}, &corev1.ConfigMapList{}
-	ofPolicy := []client.ListOption{client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}}
-	expect.NoError(t, cluster.List(t.Context(), secrets, ofPolicy...))
-	expect.NoError(t, cluster.List(t.Context(), configMaps, ofPolicy...))
-	for i := range secrets.Items {
-		saved.children = append(saved.children, &secrets.Items[i])
-	}
-	for i := range configMaps.Items {
-		saved.children = append(saved.children, &configMaps.Items[i])
-	}
-	if len(secrets.Items) < 2 || len(configMaps.Items) == 0 {
-		t.Fatalf("there are %d Secrets and %d ConfigMaps", len(secrets.Items), len(configMaps.Items))
+	for list, least := range map[client.ObjectList]int{&corev1.SecretList{}: 2, &corev1.ConfigMapList{}: 1} {
+		expect.NoError(t, cluster.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{names.InstanceLabel: names.Child(policy)}))
+		if count := apimeta.LenList(list); count < least {
+			t.Fatalf("the %T of %s has %d objects", list, policy, count)
+		}
+		expect.NoError(t, apimeta.EachListItem(list, func(item runtime.Object) error {
+			saved.children = append(saved.children, item.(client.Object)) //nolint:forcetypeassert // an item is an object
+			return nil
+		}))
 	}
 	return saved
 }

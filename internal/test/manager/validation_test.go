@@ -206,21 +206,14 @@ func TestAdmission(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			policy := &unstructured.Unstructured{}
 			unmarshal(t, "apiVersion: conversion-operator.io/v1alpha1\nkind: ConversionPolicy\nmetadata: {name: "+c.name+"}\nspec: "+c.spec, &policy.Object)
-			checkRefusal(t, policy, c.want)
+			err := cluster.Create(t.Context(), policy, client.DryRunAll)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want a refusal with %q", err, c.want)
+			}
 		})
-	}
-}
-
-// checkRefusal creates a policy in a dry run, and expects that the API server refuses it with the
-// wanted message, or accepts it if that is empty.
-func checkRefusal(t *testing.T, policy client.Object, want string) {
-	t.Helper()
-	err := cluster.Create(t.Context(), policy, client.DryRunAll)
-	switch {
-	case want == "" && err != nil:
-		t.Errorf("refused: %v", err)
-	case want != "" && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want)):
-		t.Errorf("got %v, want a refusal with %q", err, want)
 	}
 }
 
