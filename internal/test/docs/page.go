@@ -54,27 +54,6 @@ func Read(root, path string) (*Page, error) {
 	return page, nil
 }
 
-// All reads the README and every page of the folder.
-func All(root string) ([]*Page, error) {
-	paths, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
-	if err != nil {
-		return nil, err
-	}
-	pages := []*Page{}
-	for _, path := range append([]string{filepath.Join(root, "README.md")}, paths...) {
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			return nil, err
-		}
-		page, err := Read(root, filepath.ToSlash(relative))
-		if err != nil {
-			return nil, err
-		}
-		pages = append(pages, page)
-	}
-	return pages, nil
-}
-
 func parse(text string) (*Page, error) {
 	page := &Page{}
 	var open *Block

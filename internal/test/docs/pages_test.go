@@ -20,12 +20,20 @@ import (
 
 var root = filepath.Join("..", "..", "..")
 
+// all reads the README and every page of the folder.
 func all(t *testing.T) []*Page {
 	t.Helper()
-	pages, err := All(root)
-	expect.NoError(t, err)
-	if len(pages) < 10 {
-		t.Fatalf("only %d pages were found", len(pages))
+	files, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
+	if err != nil || len(files) < 10 {
+		t.Fatalf("only %d pages were found: %v", len(files), err)
+	}
+	pages := make([]*Page, 1+len(files))
+	for i, file := range append([]string{"README.md"}, files...) {
+		if i > 0 {
+			file = path.Join(Folder, filepath.Base(file))
+		}
+		pages[i], err = Read(root, file)
+		expect.NoError(t, err)
 	}
 	return pages
 }
