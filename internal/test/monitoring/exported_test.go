@@ -45,11 +45,9 @@ func readExported(t *testing.T) exported {
 		all[row[1]+"_bucket"] = append(slices.Clone(names), "le")
 		all[row[1]+"_sum"], all[row[1]+"_count"] = names, names
 	}
-	for _, group := range readRules(t) {
-		for _, rule := range group.Rules {
-			if level, _, found := strings.Cut(rule.Record, ":"); found {
-				all[rule.Record] = strings.Split(level, "_")
-			}
+	for _, rule := range readRules(t) {
+		if level, _, found := strings.Cut(rule.Record, ":"); found {
+			all[rule.Record] = strings.Split(level, "_")
 		}
 	}
 	return all
@@ -117,24 +115,17 @@ func (e exported) checkLabels(t *testing.T, where string, under parser.Expr, nam
 
 func TestRulesUseWhatIsExported(t *testing.T) {
 	all := readExported(t)
-	for _, group := range readRules(t) {
-		for _, rule := range group.Rules {
-			all.check(t, rule.name(), rule.Expr)
-		}
+	for _, rule := range readRules(t) {
+		all.check(t, rule.name(), rule.Expr)
 	}
 }
 
 // The name of a record begins with its labels: level:metric:operations.
 func TestRecordsHaveTheLabelsOfTheirNames(t *testing.T) {
-	for _, group := range readRules(t) {
-		for _, rule := range group.Rules {
-			level, _, found := strings.Cut(rule.Record, ":")
-			if rule.Record == "" {
-				continue
-			}
-			if !found || !strings.Contains(rule.Expr, "by ("+strings.ReplaceAll(level, "_", ", ")) {
-				t.Errorf("%s does not aggregate by the labels of its name", rule.Record)
-			}
+	for _, rule := range readRules(t) {
+		level, _, found := strings.Cut(rule.Record, ":")
+		if rule.Record != "" && (!found || !strings.Contains(rule.Expr, "by ("+strings.ReplaceAll(level, "_", ", "))) {
+			t.Errorf("%s does not aggregate by the labels of its name", rule.Record)
 		}
 	}
 }

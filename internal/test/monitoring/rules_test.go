@@ -29,20 +29,18 @@ type rule struct {
 
 func (r rule) name() string { return r.Record + r.Alert }
 
-type group struct {
-	Name  string `json:"name"`
-	Rules []rule `json:"rules"`
-}
-
-// readRules returns the groups of the PrometheusRule. It fails for unknown fields.
-func readRules(t *testing.T) []group {
+// readRules returns the rules of all groups of the PrometheusRule. It fails for unknown fields.
+func readRules(t *testing.T) (all []rule) {
 	t.Helper()
 	var object struct {
 		APIVersion string         `json:"apiVersion"`
 		Kind       string         `json:"kind"`
 		Metadata   map[string]any `json:"metadata"`
 		Spec       struct {
-			Groups []group `json:"groups"`
+			Groups []struct {
+				Name  string `json:"name"`
+				Rules []rule `json:"rules"`
+			} `json:"groups"`
 		} `json:"spec"`
 	}
 	text, err := os.ReadFile(rulesFile)
@@ -51,20 +49,15 @@ func readRules(t *testing.T) []group {
 	if object.Kind != "PrometheusRule" || object.APIVersion != "monitoring.coreos.com/v1" || len(object.Spec.Groups) == 0 {
 		t.Fatalf("%s has no groups of a PrometheusRule", rulesFile)
 	}
-	return object.Spec.Groups
+	for _, group := range object.Spec.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
 }
 
 func alerts(t *testing.T) []rule {
 	t.Helper()
-	var all []rule
-	for _, group := range readRules(t) {
-		for _, rule := range group.Rules {
-			if rule.Alert != "" {
-				all = append(all, rule)
-			}
-		}
-	}
-	return all
+	return slices.DeleteFunc(readRules(t), func(rule rule) bool { return rule.Alert == "" })
 }
 
 func must(t *testing.T, err error) {
