@@ -80,6 +80,14 @@ func installKeeping(t *testing.T) world {
 	return install(t, kubectl, "overlays/keep-conversion")
 }
 
+func installGuard(t *testing.T) world {
+	t.Helper()
+	return install(t, start(t), "default")
+}
+
+// protections install the policies by what happens to a write that would set strategy None.
+var protections = map[answer]func(*testing.T) world{refused: installGuard, kept: installKeeping}
+
 // conversions are the forms that an active spec.conversion may have, by the name of a group.
 var conversions = map[string]string{
 	"service":     `{"service": {"namespace": "conversion-system", "name": "converter", "path": "/convert/0123", "port": 8443}, "caBundle": "CA"}`,
@@ -250,7 +258,7 @@ func TestConversionIsKept(t *testing.T) {
 
 // TestConversionIsGuarded: without the mutating policy, every such write is refused as a whole.
 func TestConversionIsGuarded(t *testing.T) {
-	w := install(t, start(t), "default")
+	w := installGuard(t)
 	for column := range writes {
 		t.Run(column, func(t *testing.T) {
 			active := w.activate(t, column, conversions["service"])
@@ -286,14 +294,8 @@ func TestRepeatedApply(t *testing.T) {
 // TestWhatIsNotProtected: without a policy that has activated this CustomResourceDefinition, and
 // repairs drift, clients may change spec.conversion, and so may the operator at any time.
 func TestWhatIsNotProtected(t *testing.T) {
-	for _, c := range []struct {
-		protected answer
-		install   func(*testing.T) world
-	}{
-		{refused, func(t *testing.T) world { return install(t, start(t), "default") }},
-		{kept, installKeeping},
-	} {
-		t.Run(string(c.protected), func(t *testing.T) { checkWhatIsNotProtected(t, c.install(t), c.protected) })
+	for protected, install := range protections {
+		t.Run(string(protected), func(t *testing.T) { checkWhatIsNotProtected(t, install(t), protected) })
 	}
 }
 
@@ -356,9 +358,7 @@ func checkWhatIsNotProtected(t *testing.T, w world, protected answer) {
 // TestInjectedCABundle: with certificates of the type Injected, another client may replace caBundle of an active
 // spec.conversion, and change nothing else of it.
 func TestInjectedCABundle(t *testing.T) {
-	for protected, install := range map[answer]func(*testing.T) world{
-		refused: func(t *testing.T) world { return install(t, start(t), "default") }, kept: installKeeping,
-	} {
+	for protected, install := range protections {
 		t.Run(string(protected), func(t *testing.T) {
 			w := install(t)
 			active := w.activate(t, "injected", conversions["service"])

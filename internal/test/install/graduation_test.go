@@ -6,13 +6,11 @@
 package install
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,7 +66,7 @@ func TestGraduation(t *testing.T) {
 // and others that were applied in both ways.
 func graduating(t *testing.T) world {
 	t.Helper()
-	w := install(t, start(t), "default")
+	w := installGuard(t)
 	w.run(t, "apply", "-k", config+"/default")
 	w.activate(t, "graduation", conversions["service"])
 	w.waitFor(t, nameIn("graduation"), refused)
@@ -156,19 +154,15 @@ func (w world) release(t *testing.T, params string, versions ...version) {
 // withVersions gives a definition these versions, of the same schema.
 func withVersions(t *testing.T, object *unstructured.Unstructured, versions []version) {
 	t.Helper()
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	expect.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, definition))
-	one := definition.Spec.Versions[0]
-	definition.Spec.Versions = nil
-	for _, version := range versions {
-		one.Name, one.Served, one.Storage = version.name, version.served, version.storage
-		definition.Spec.Versions = append(definition.Spec.Versions, *one.DeepCopy())
-	}
-	text, err := json.Marshal(definition)
+	one, _, err := unstructured.NestedSlice(object.Object, "spec", "versions")
 	expect.NoError(t, err)
-	clear(object.Object)
-	expect.NoError(t, object.UnmarshalJSON(text))
-	delete(object.Object, "status")
+	var all []any
+	for _, version := range versions {
+		named := runtime.DeepCopyJSON(one[0].(map[string]any)) //nolint:forcetypeassert // a version
+		named["name"], named["served"], named["storage"] = version.name, version.served, version.storage
+		all = append(all, named)
+	}
+	expect.NoError(t, unstructured.SetNestedSlice(object.Object, all, "spec", "versions"))
 }
 
 // rewrite rewrites the stored objects with the command that users have for kinds without a policy.

@@ -72,19 +72,12 @@ func (k kubectl) try(t *testing.T, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// objects returns the objects of a kustomization as the server stores them.
-func (k kubectl) objects(t *testing.T, kustomization string) []unstructured.Unstructured {
-	t.Helper()
-	list := struct{ Items []unstructured.Unstructured }{}
-	expect.NoError(t, json.Unmarshal([]byte(k.run(t, "get", "-k", kustomization, "-o", "json")), &list))
-	return list.Items
-}
-
-// versions returns the resourceVersions of the objects of a kustomization.
+// versions returns the resourceVersions of the objects of a kustomization, as the server stores them.
 func (k kubectl) versions(t *testing.T, kustomization string) map[string]string {
 	t.Helper()
-	result := map[string]string{}
-	for _, object := range k.objects(t, kustomization) {
+	list, result := struct{ Items []unstructured.Unstructured }{}, map[string]string{}
+	expect.NoError(t, json.Unmarshal([]byte(k.run(t, "get", "-k", kustomization, "-o", "json")), &list))
+	for _, object := range list.Items {
 		result[object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName()] = object.GetResourceVersion()
 	}
 	return result
