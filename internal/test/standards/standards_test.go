@@ -24,9 +24,9 @@ import (
 // conditions themselves.
 func TestArgoCDHealth(t *testing.T) {
 	script := healthScript(t)
-	for ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Paused") {
-		for stalled := range conditions(v1alpha1.StalledCondition, "Succeeded") {
-			for blocked := range conditions(v1alpha1.DeletionBlockedCondition, "InUse") {
+	for _, ready := range conditions(v1alpha1.ReadyCondition, "Succeeded", "Paused") {
+		for _, stalled := range conditions(v1alpha1.StalledCondition, "Succeeded") {
+			for _, blocked := range conditions(v1alpha1.DeletionBlockedCondition, "InUse") {
 				for _, deleting := range []bool{false, true} {
 					object := policyWith(deleting, ready, stalled, blocked)
 					wantHealth, wantMessage := wanted(ready, stalled, blocked, deleting)
@@ -62,19 +62,14 @@ type condition struct{ kind, status, reason string }
 func (c condition) message() string { return c.kind + " is " + c.status + ": " + c.reason }
 
 // conditions returns the possible forms of a condition.
-func conditions(kind string, reasons ...string) func(func(condition) bool) {
-	return func(yield func(condition) bool) {
-		if !yield(condition{}) {
-			return
-		}
-		for _, status := range []string{"True", "False", "Unknown"} {
-			for _, reason := range reasons {
-				if !yield(condition{kind, status, reason}) {
-					return
-				}
-			}
+func conditions(kind string, reasons ...string) []condition {
+	all := []condition{{}}
+	for _, status := range []string{"True", "False", "Unknown"} {
+		for _, reason := range reasons {
+			all = append(all, condition{kind, status, reason})
 		}
 	}
+	return all
 }
 
 func policyWith(deleting bool, all ...condition) map[string]any {
