@@ -13,13 +13,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +33,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/controllers"
@@ -382,36 +381,29 @@ func checkIdle(t *testing.T, policy string) {
 // what the last writes changed in the status.
 func checkNoWrites(t *testing.T, policy string, look func()) {
 	t.Helper()
-	var was, is []string
+	var was, is v1alpha1.ConversionPolicyStatus
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the last writes changed %q to %q", without(was, is), without(is, was))
+			t.Logf("the last writes changed the status (-before +after):\n%s", cmp.Diff(was, is))
 		}
 	})
 	expect.Eventually(t, policy+" is at rest", func() (bool, string) {
 		before := sent.count()
 		for range 3 {
 			look()
-			was, is = is, statusLines(t, policy)
+			was, is = is, statusOf(t, policy)
 		}
 		_, writes := sent.since(before, policy)
 		return len(writes) == 0, fmt.Sprint(writes)
 	})
 }
 
-// statusLines are the lines of the status of a policy, which may be gone.
-func statusLines(t *testing.T, name string) []string {
+// statusOf returns the status of a policy, which may be gone.
+func statusOf(t *testing.T, name string) v1alpha1.ConversionPolicyStatus {
 	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, client.IgnoreNotFound(cluster.Get(t.Context(), client.ObjectKey{Name: name}, policy)))
-	text, err := yaml.Marshal(policy.Status)
-	expect.NoError(t, err)
-	return strings.Split(string(text), "\n")
-}
-
-// without are the lines that others lack.
-func without(lines, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(others, line) })
+	return policy.Status
 }
 
 // as returns the client of a user with the rights of RBAC only.
