@@ -7,7 +7,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -33,6 +32,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -154,45 +154,31 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// reviews counts the requests of the API server to a handler.
-type reviews struct {
-	http.Handler
-	count atomic.Int64
-}
-
-// ServeHTTP implements http.Handler.
-func (r *reviews) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.count.Add(1)
-	r.Handler.ServeHTTP(w, request)
-}
-
-// taken returns the number of reviews since the last call.
-func (r *reviews) taken() int { return int(r.count.Swap(0)) }
-
-// countReviews configures a counting server for the kind.
-func (k *kind) countReviews(t *testing.T) *reviews {
+// countReviews configures a server for the kind that counts reviews, and returns a function with their number since its
+// last call.
+func (k *kind) countReviews(t *testing.T) (taken func() int64) {
 	t.Helper()
-	counted := &reviews{Handler: k.handler()}
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.directory, corev1.TLSCertKey), filepath.Join(k.directory, corev1.TLSPrivateKeyKey))
-	expect.NoError(t, err)
-	server := httptest.NewUnstartedServer(counted)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	var count atomic.Int64
+	taken = func() int64 { return count.Swap(0) }
+	handler := k.handler()
+	server, bundle := reviews.Begin(t, func(w http.ResponseWriter, r *http.Request) {
+		count.Add(1)
+		handler.ServeHTTP(w, r)
+	}, host, time.Now(), (*httptest.Server).StartTLS)
 	address := strings.Replace(server.URL, "127.0.0.1", host, 1) + k.path()
 	k.change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Conversion.Webhook.ClientConfig.URL = &address
+		crd.Spec.Conversion.Webhook.ClientConfig.URL, crd.Spec.Conversion.Webhook.ClientConfig.CABundle = &address, bundle
 	})
 	expect.Success(t, "the API server comes here", func(ctx context.Context) error {
 		if err := k.writeMarker(ctx, t, "v1beta1", 1); err != nil {
 			return err
 		}
-		if counted.taken() == 0 {
+		if taken() == 0 {
 			return errors.New("it has not come")
 		}
 		return nil
 	})
-	return counted
+	return taken
 }
 
 // expense is the minimum and maximum number of reviews of an operation. A write at another version
@@ -200,7 +186,7 @@ func (k *kind) countReviews(t *testing.T) *reviews {
 type expense struct {
 	what        string
 	do          func() error
-	least, most int
+	least, most int64
 }
 
 // testReviews counts reviews, each of which has one object. Gadgets are stored at v1, and there are two
@@ -208,8 +194,8 @@ type expense struct {
 // conversions.
 func testReviews(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "reviews")
-	counted := k.countReviews(t)
-	listed, cached := 2, 0
+	taken := k.countReviews(t)
+	listed, cached := int64(2), int64(0)
 	if s.cached {
 		listed, cached = 0, 2
 	}
@@ -244,13 +230,13 @@ func testReviews(t *testing.T, s *apiServer) {
 		{"delete at v1beta1", func() error { return k.at("v1beta1").Delete(t.Context(), "one", metav1.DeleteOptions{}) }, cached + 1, cached + 12},
 	} {
 		k.converge(t)
-		counted.taken()
+		taken()
 		expect.NoError(t, e.do())
 		k.converge(t)
-		taken := counted.taken()
-		t.Logf("%s: %d reviews", e.what, taken)
-		if taken < e.least || taken > e.most {
-			t.Errorf("%s: %d reviews, want %d to %d", e.what, taken, e.least, e.most)
+		count := taken()
+		t.Logf("%s: %d reviews", e.what, count)
+		if count < e.least || count > e.most {
+			t.Errorf("%s: %d reviews, want %d to %d", e.what, count, e.least, e.most)
 		}
 	}
 }
@@ -290,7 +276,7 @@ func testOwnMetrics(t *testing.T, s *apiServer) {
 	})
 	k.create(t, "v1", "one", spec("v1", "a"))
 
-	config := rest.CopyConfig(s.config)
+	config := rest.CopyConfig(s.Kubeconfig)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.UnversionedRESTClientFor(config)
 	expect.NoError(t, err)

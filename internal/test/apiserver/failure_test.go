@@ -108,7 +108,7 @@ func testOverflow(t *testing.T, s *apiServer) {
 	delete(errs, "create")
 	// The watch cache of Kubernetes 1.32 may continue without the object: k8s.io/apiserver 0.32
 	// pkg/storage/etcd3/watcher.go. Then lists at that version work.
-	if !s.cached || testenv.AtLeast(t, s.config, "v1.33") {
+	if !s.cached || testenv.AtLeast(t, s.Kubeconfig, "v1.33") {
 		_, errs["list"] = k.at("v1beta1").List(t.Context(), metav1.ListOptions{Limit: 500})
 	}
 	wantErrors(t, errs, words...)

@@ -158,7 +158,7 @@ func (k *kind) stored(t *testing.T, name string) *unstructured.Unstructured {
 
 func (k *kind) storedIn(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	entry, err := k.etcd.Get(t.Context(), k.key(namespace, name))
+	entry, err := k.Etcd.Get(t.Context(), k.key(namespace, name))
 	expect.NoError(t, err)
 	object := &unstructured.Unstructured{}
 	expect.NoError(t, object.UnmarshalJSON(entry.Value))
@@ -170,7 +170,7 @@ func (k *kind) setStored(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	text, err := object.MarshalJSON()
 	expect.NoError(t, err)
-	expect.NoError(t, k.etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text)))
+	expect.NoError(t, k.Etcd.Put(t.Context(), k.key(object.GetNamespace(), object.GetName()), string(text)))
 }
 
 func (k *kind) key(namespace, name string) string {
@@ -180,7 +180,7 @@ func (k *kind) key(namespace, name string) string {
 // left returns the keys of gadgets in etcd.
 func (k *kind) left(t *testing.T) []string {
 	t.Helper()
-	entries, _, err := k.etcd.List(t.Context(), path.Join("/registry", k.group)+"/")
+	entries, _, err := k.Etcd.List(t.Context(), path.Join("/registry", k.group)+"/")
 	expect.NoError(t, err)
 	var keys []string
 	for _, found := range entries {

@@ -165,7 +165,7 @@ func testPreservedStatusManifests(t *testing.T, s *apiServer) {
 // testPreservedStatusHeld uses an admission policy instead of a webhook to keep annotations
 // unchanged: neither forged nor old ones change the status then.
 func testPreservedStatusHeld(t *testing.T, s *apiServer) {
-	testenv.NeedMutatingPolicies(t, s.config)
+	testenv.NeedMutatingPolicies(t, s.Kubeconfig)
 	k := s.install(t, "statusheld", preservedStatusVersions, preservedStatusRules)
 	k.holdPreserved(t)
 	for _, storage := range []string{"v2", "v1"} {
@@ -190,7 +190,7 @@ func testPreservedStatusHeld(t *testing.T, s *apiServer) {
 // annotation that was sent before stays forever.
 func (k *kind) holdPreserved(t *testing.T) {
 	t.Helper()
-	clients, err := kubernetes.NewForConfig(k.config)
+	clients, err := kubernetes.NewForConfig(k.Kubeconfig)
 	expect.NoError(t, err)
 	policy, binding := k.documentedPolicy(t)
 	_, err = clients.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})

@@ -12,22 +12,19 @@ import (
 	"github.com/go-logr/logr"
 	clientset "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/release"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
 type apiServer struct {
-	config *rest.Config
+	*testenv.Server
 	// cached is set if it has a watch cache.
 	cached  bool
 	crds    clientset.CustomResourceDefinitionInterface
 	objects dynamic.Interface
-	etcd    etcd.Client
 }
 
 // scenarios run on every API server.
@@ -96,12 +93,11 @@ func playAll(t *testing.T, cached bool) {
 
 func start(t *testing.T, cached bool) *apiServer {
 	t.Helper()
-	started := testenv.For(t, testenv.Options{NoWatchCache: !cached})
-	server := &apiServer{config: started.Kubeconfig, cached: cached, etcd: started.Etcd}
-	crds, err := clientset.NewForConfig(server.config)
+	server := &apiServer{Server: testenv.For(t, testenv.Options{NoWatchCache: !cached}), cached: cached}
+	crds, err := clientset.NewForConfig(server.Kubeconfig)
 	expect.NoError(t, err)
 	server.crds = crds.CustomResourceDefinitions()
-	server.objects, err = dynamic.NewForConfig(server.config)
+	server.objects, err = dynamic.NewForConfig(server.Kubeconfig)
 	expect.NoError(t, err)
 	return server
 }

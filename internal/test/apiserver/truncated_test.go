@@ -73,7 +73,7 @@ func (k *kind) admits(t *testing.T) {
 			URL: new("https://" + k.address() + activation.AdmitPath + "/" + k.plan.Hash()), CABundle: k.bundle,
 		},
 	}})
-	clients, err := kubernetes.NewForConfig(k.config)
+	clients, err := kubernetes.NewForConfig(k.Kubeconfig)
 	expect.NoError(t, err)
 	_, err = clients.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), configuration, metav1.CreateOptions{})
 	expect.NoError(t, err)
@@ -114,7 +114,7 @@ func (k *kind) wantUntouched(t *testing.T, name string, before int64) { //nolint
 
 func (k *kind) revision(t *testing.T, name string) int64 {
 	t.Helper()
-	entry, err := k.etcd.Get(t.Context(), k.key(namespace, name))
+	entry, err := k.Etcd.Get(t.Context(), k.key(namespace, name))
 	expect.NoError(t, err)
 	return entry.ModRevision
 }
