@@ -150,9 +150,7 @@ func waitCached(ctx context.Context, t *testing.T, crontab scenarios.CronTab, se
 func waitStored(ctx context.Context, t *testing.T, crontab scenarios.CronTab, hash string) {
 	t.Helper()
 	expect.Eventually(t, "pods mount the ruleset "+hash+", and no others", func() (bool, string) {
-		rulesets := &corev1.ConfigMap{}
-		expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Rulesets(crontab.CRD())}, rulesets))
-		keys := slices.Sorted(maps.Keys(rulesets.BinaryData))
+		keys := slices.Sorted(maps.Keys(get(ctx, t, names.Rulesets(crontab.CRD()), &corev1.ConfigMap{}).BinaryData))
 		return slices.Equal(keys, []string{conversion.StoredName(names.Child(crontab.CRD()), hash)}), strings.Join(keys, " and ")
 	})
 }

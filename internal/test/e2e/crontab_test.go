@@ -110,18 +110,21 @@ func readSample(t *testing.T, crontab scenarios.CronTab, file string) string {
 		"apiVersion: example.com/", "apiVersion: "+crontab.Group+"/", "shortNames: [ct]", "").Replace(string(text))
 }
 
+// get reads an object: if its kind has namespaces, the one in the operator's.
+func get[T client.Object](ctx context.Context, t *testing.T, name string, object T) T {
+	t.Helper()
+	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: name}, object))
+	return object
+}
+
 func getPolicy(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *v1alpha1.ConversionPolicy {
 	t.Helper()
-	policy := &v1alpha1.ConversionPolicy{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, policy))
-	return policy
+	return get(ctx, t, crontab.CRD(), &v1alpha1.ConversionPolicy{})
 }
 
 func getCRD(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Name: crontab.CRD()}, crd))
-	return crd
+	return get(ctx, t, crontab.CRD(), &apiextensionsv1.CustomResourceDefinition{})
 }
 
 // change merges a patch into the CronTab's policy.

@@ -98,9 +98,7 @@ func waitService(ctx context.Context, t *testing.T, crontab scenarios.CronTab, s
 
 func getFleet(ctx context.Context, t *testing.T, name string) *v1alpha1.ConverterFleet {
 	t.Helper()
-	found := &v1alpha1.ConverterFleet{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Name: name}, found))
-	return found
+	return get(ctx, t, name, &v1alpha1.ConverterFleet{})
 }
 
 func patchFleet(ctx context.Context, t *testing.T, name, patch string) {

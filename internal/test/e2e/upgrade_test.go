@@ -143,9 +143,7 @@ func (c imageChange) check(ctx context.Context, t *testing.T, crontab scenarios.
 
 func converterDeployment(ctx context.Context, t *testing.T, crontab scenarios.CronTab) *appsv1.Deployment {
 	t.Helper()
-	deployment := &appsv1.Deployment{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: names.Child(crontab.CRD())}, deployment))
-	return deployment
+	return get(ctx, t, names.Child(crontab.CRD()), &appsv1.Deployment{})
 }
 
 // startSlowMigration changes the storage version, and waits for the first writes of the migration,
@@ -235,9 +233,7 @@ func failOver(ctx context.Context, t *testing.T) {
 
 func getLease(ctx context.Context, t *testing.T) *coordinationv1.Lease {
 	t.Helper()
-	lease := &coordinationv1.Lease{}
-	expect.NoError(t, cluster.Get(ctx, client.ObjectKey{Namespace: system, Name: "conversion-operator"}, lease))
-	return lease
+	return get(ctx, t, "conversion-operator", &coordinationv1.Lease{})
 }
 
 // leaderPod returns the pod that holds a lease, or nil.
