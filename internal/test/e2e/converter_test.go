@@ -107,10 +107,7 @@ func changeRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	}
 	waitStored(ctx, t, crontab, first)
 	expect.Equal(t, "pods, none of which is to be replaced,", before, uids(converters(ctx, t, crontab)))
-	reads, err := reader.Stop()
-	if err != nil {
-		t.Errorf("a read failed after %d: %v", reads, err)
-	}
+	expect.NoError(t, reader.Check())
 	expect.Equal(t, "answers in turn", []string{"worker-7.example.com:1031", "worker-7.example.com|1031", "worker-7.example.com:1031"}, answers)
 }
 

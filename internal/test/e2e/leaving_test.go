@@ -112,9 +112,7 @@ func uninstall(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 		}
 		expect.NoError(t, player.Play(ctx, part))
 	}
-	if reads, err := reader.Stop(); err != nil || reads == 0 {
-		t.Errorf("%d reads, and then: %v", reads, err)
-	}
+	expect.NoError(t, reader.Check())
 }
 
 func hasNoAnswer(_, answer string) error {

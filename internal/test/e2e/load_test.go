@@ -64,10 +64,7 @@ func roundTrip(ctx context.Context, crontab scenarios.CronTab, object *unstructu
 func (l *load) check(t *testing.T) {
 	t.Helper()
 	for _, each := range l.clients {
-		trips, err := each.Stop()
-		if t.Logf("%d writes and reads", trips); err != nil || trips == 0 {
-			t.Errorf("after %d writes and reads: %v", trips, err)
-		}
+		expect.NoError(t, each.Check())
 	}
 }
 

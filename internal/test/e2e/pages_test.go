@@ -72,9 +72,7 @@ func TestRetiring(t *testing.T) {
 	})
 	expect.NoError(t, os.WriteFile(filepath.Join(folder, "audit.log"), []byte(auditLog), 0o600))
 	play(t, newPlayer(t, folder, "POLICY="+crontab.CRD(), "VERSION="+crontab.Old), "retiring")
-	if reads, err := reader.Stop(); err != nil || reads == 0 {
-		t.Errorf("%d reads, and then: %v", reads, err)
-	}
+	expect.NoError(t, reader.Check())
 	items, err := fleet.List(ctx, crontab.At(crontab.New))
 	expect.NoError(t, err)
 	checkStored(ctx, t, crontab, len(items))

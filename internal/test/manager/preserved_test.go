@@ -112,8 +112,7 @@ func TestAcceptedLosses(t *testing.T) {
 	k.accept(t, `".note",".color",".mode"`)
 	k.waitUntil(t, "v1beta1 is removed", func(*v1alpha1.ConversionPolicy) bool { return len(getCRD(t, k.policy).Spec.Versions) == 2 })
 	for _, each := range clients {
-		_, err := each.Stop()
-		expect.NoError(t, err)
+		expect.NoError(t, each.Check())
 	}
 	expect.Equal(t, "objects that held values of v1beta1 when it was removed", 0, removed())
 	expect.Equal(t, "values of v1beta1 in etcd", "map[]", fmt.Sprint(k.annotations(t, "v1beta1")))

@@ -62,7 +62,7 @@ func TestRotationOfOwnConverters(t *testing.T) {
 			if name == "image" {
 				changeImage(t, policy)
 			}
-			stopReading(t, reader)
+			expect.NoError(t, reader.Check())
 		})
 	}
 }
@@ -105,7 +105,7 @@ func TestLostAuthority(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), authority))
 	waitRotated(t, policy, before.Spec.Conversion.Webhook.ClientConfig.CABundle)
 	expect.Equal(t, "writes of the CustomResourceDefinition", 2, getCRD(t, policy).Generation-before.Generation)
-	stopReading(t, reader)
+	expect.NoError(t, reader.Check())
 }
 
 func createOwn(t *testing.T, name, converter, certs string) {
@@ -137,13 +137,4 @@ func startReading(t *testing.T, group string) *scenarios.Client {
 		}
 		return err
 	})
-}
-
-// stopReading fails the test if a read failed.
-func stopReading(t *testing.T, reader *scenarios.Client) {
-	t.Helper()
-	reads, err := reader.Stop()
-	if t.Logf("%d reads", reads); err != nil || reads == 0 {
-		t.Errorf("after %d reads: %v", reads, err)
-	}
 }

@@ -5,6 +5,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -128,4 +129,13 @@ func (c *Client) Stop() (int64, error) {
 	c.stop()
 	<-c.ended
 	return c.requests.Load(), c.failed
+}
+
+// Check ends the Client, and returns an error if a request failed, or if there was none.
+func (c *Client) Check() error {
+	requests, err := c.Stop()
+	if err == nil && requests == 0 {
+		err = errors.New("no request was made")
+	}
+	return err
 }
