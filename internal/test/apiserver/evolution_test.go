@@ -19,7 +19,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// schemas are those of one version, in YAML. A version with a status has that subresource.
+// schemas are those of one version, in YAML: of the spec, and of the fields of the status. A version with a status has
+// that subresource.
 type schemas struct {
 	name, spec, status string
 	// scaled adds the subresource scale.
@@ -37,7 +38,7 @@ func versionsOf(storage string, all ...schemas) string {
 		if one.scaled {
 			subresources += ", scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}"
 		}
-		fmt.Fprintf(&text, "- {name: %s, served: true, storage: %t, subresources: {%s}, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {%s}}%s}}}}\n",
+		fmt.Fprintf(&text, "- {name: %s, served: true, storage: %t, subresources: {%s}, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}%s}}}}\n",
 			one.name, one.name == storage, subresources, one.spec, status)
 	}
 	return text.String()
@@ -48,7 +49,7 @@ type twoVersions struct{ v1, v2, rules string }
 
 // versions returns the versions of a CRD with a storage version.
 func (k twoVersions) versions(storage string) string {
-	return versionsOf(storage, schemas{name: "v1", spec: k.v1}, schemas{name: "v2", spec: k.v2})
+	return versionsOf(storage, schemas{name: "v1", spec: "properties: {" + k.v1 + "}"}, schemas{name: "v2", spec: "properties: {" + k.v2 + "}"})
 }
 
 // installTwo installs a kind that is stored at v1.

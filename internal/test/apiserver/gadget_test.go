@@ -14,18 +14,18 @@ import (
 // others, and one that the others lack.
 var gadgetVersions = versionsOf("v1",
 	schemas{
-		name: "v1alpha1", spec: gadgetFields("") + `, hostPort: {type: string}, count: {type: integer}, mode: {type: string, enum: [Fast, Slow]},
-  legacy: {type: object, x-kubernetes-preserve-unknown-fields: true}`,
+		name: "v1alpha1", spec: "properties: {" + gadgetFields("") + `, hostPort: {type: string}, count: {type: integer}, mode: {type: string, enum: [Fast, Slow]},
+  legacy: {type: object, x-kubernetes-preserve-unknown-fields: true}}`,
 		status: "ready: {type: integer}, phase: {type: string}",
 	},
 	schemas{
-		name: "v1beta1", spec: gadgetFields("") + `, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}, replicas: {type: integer},
-  mode: {type: string, enum: [Express, Standard]}, hint: {type: string}`,
+		name: "v1beta1", spec: "properties: {" + gadgetFields("") + `, address: {type: object, properties: {host: {type: string}, port: {type: integer}}}, replicas: {type: integer},
+  mode: {type: string, enum: [Express, Standard]}, hint: {type: string}}`,
 		status: "ready: {type: integer}, phase: {type: string}",
 	},
 	schemas{
-		name: "v1", spec: gadgetFields(", weight: {type: integer}") + `, endpoint: {type: object, properties: {host: {type: string}, port: {type: integer}}},
-  scaling: {type: object, properties: {replicas: {type: integer}}}, mode: {type: string, enum: [Express, Standard]}, tier: {type: string}`,
+		name: "v1", spec: "properties: {" + gadgetFields(", weight: {type: integer}") + `, endpoint: {type: object, properties: {host: {type: string}, port: {type: integer}}},
+  scaling: {type: object, properties: {replicas: {type: integer}}}, mode: {type: string, enum: [Express, Standard]}, tier: {type: string}}`,
 		status: "scaling: {type: object, properties: {ready: {type: integer}}}, phase: {type: string}, selector: {type: string}",
 	})
 

@@ -61,49 +61,14 @@ func testLabels(t *testing.T, s *apiServer) {
 }
 
 // The defaults of replicas and tier differ between the versions.
-const shopVersions = `
-- name: v1beta1
-  served: true
-  storage: true
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          default: {}
-          properties:
-            ports:
-              type: array
-              items:
-                type: object
-                properties:
-                  label: {type: string}
-                  number: {type: integer, default: 80}
-            image: {type: string}
-            replicas: {type: integer, default: 1}
-            timeout: {type: string, default: 30s}
-- name: v1
-  served: true
-  storage: false
-  schema:
-    openAPIV3Schema:
-      type: object
-      properties:
-        spec:
-          type: object
-          properties:
-            listeners:
-              type: array
-              items:
-                type: object
-                properties:
-                  title: {type: string}
-                  number: {type: integer, default: 443}
-            container: {type: object, properties: {image: {type: string}, tier: {type: string, default: gold}}}
-            replicas: {type: integer, default: 3}
-            timeoutSeconds: {type: integer}
-`
+var shopVersions = versionsOf("v1beta1",
+	schemas{name: "v1beta1", spec: `default: {}, properties: {
+  ports: {type: array, items: {type: object, properties: {label: {type: string}, number: {type: integer, default: 80}}}},
+  image: {type: string}, replicas: {type: integer, default: 1}, timeout: {type: string, default: 30s}}`},
+	schemas{name: "v1", spec: `properties: {
+  listeners: {type: array, items: {type: object, properties: {title: {type: string}, number: {type: integer, default: 443}}}},
+  container: {type: object, properties: {image: {type: string}, tier: {type: string, default: gold}}},
+  replicas: {type: integer, default: 3}, timeoutSeconds: {type: integer}}`})
 
 const shopRules = `
 hub: v1

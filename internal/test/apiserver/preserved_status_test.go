@@ -32,9 +32,9 @@ import (
 // The hub v2 has a status field that v1 lacks. v1alpha1 lacks the status and the status
 // subresource.
 var preservedStatusVersions = versionsOf("v2",
-	schemas{name: "v1alpha1", spec: "size: {type: integer}"},
-	schemas{name: "v1", spec: "size: {type: integer}", status: "phase: {type: string}"},
-	schemas{name: "v2", spec: "size: {type: integer}", status: "phase: {type: string}, grant: {type: string}"})
+	schemas{name: "v1alpha1", spec: "properties: {size: {type: integer}}"},
+	schemas{name: "v1", spec: "properties: {size: {type: integer}}", status: "phase: {type: string}"},
+	schemas{name: "v2", spec: "properties: {size: {type: integer}}", status: "phase: {type: string}, grant: {type: string}"})
 
 const (
 	preservedStatusRules = "{hub: v2, spokes: [{version: v1}, {version: v1alpha1}]}"

@@ -34,7 +34,7 @@ var blobVersions = versionsOf("v2", blob("v1", "old"), blob("v2", "blob"))
 
 func blob(version, text string) schemas {
 	return schemas{
-		name: version, spec: "team: {type: string}, replicas: {type: integer}, " + text + ": {type: string}",
+		name: version, spec: "properties: {team: {type: string}, replicas: {type: integer}, " + text + ": {type: string}}",
 		status: "replicas: {type: integer}", scaled: true,
 	}
 }
