@@ -67,24 +67,16 @@ func Eventually(tb testing.TB, what string, look func() (done bool, seen string)
 	}
 }
 
-// Success calls try until it returns no error. After Patience it fails the test with the last error
-// that the deadline itself did not cause.
+// Success calls try until it returns no error. After Patience it fails the test with the last error. A try
+// that hangs is cut off after that time, too.
 func Success(tb testing.TB, what string, try func(ctx context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), Patience)
-	defer cancel()
-	Eventually(tb, what, lastError(ctx, try))
-}
-
-func lastError(ctx context.Context, try func(ctx context.Context) error) func() (bool, string) {
-	var last error
-	return func() (bool, string) {
+	Eventually(tb, what, func() (bool, string) {
+		ctx, cancel := context.WithTimeout(tb.Context(), Patience)
+		defer cancel()
 		err := try(ctx)
-		if last == nil || err == nil || ctx.Err() == nil {
-			last = err
-		}
-		return err == nil, fmt.Sprint(last)
-	}
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 func wait(patience time.Duration, look func() (bool, string)) (waited time.Duration, done bool, seen string) {

@@ -4,8 +4,6 @@
 package expect
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -29,27 +27,4 @@ func TestWaitForSlowWork(t *testing.T) {
 			t.Errorf("after %s done is %t", waited, done)
 		}
 	})
-}
-
-// TestLastError: an error that the deadline caused is reported only if there is no other.
-func TestLastError(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	errs := []error{errors.New("the first"), errors.New("the second"), context.Canceled, nil}
-	try := lastError(ctx, func(context.Context) error {
-		err := errs[0]
-		errs = errs[1:]
-		return err
-	})
-	var got []string
-	for i := range 4 {
-		if i == 2 {
-			cancel()
-		}
-		_, seen := try()
-		got = append(got, seen)
-	}
-	Equal(t, "errors", []string{"the first", "the second", "the second", "<nil>"}, got)
-	_, seen := lastError(ctx, context.Context.Err)()
-	Equal(t, "the only error", "context canceled", seen)
 }

@@ -193,16 +193,6 @@ func waitFor(t *testing.T, policy, condition string, status metav1.ConditionStat
 	})
 }
 
-// waitForReason waits until the condition Ready has this reason.
-func waitForReason(t *testing.T, policy, reason string) {
-	t.Helper()
-	expect.Eventually(t, policy+" is "+reason, func() (bool, string) {
-		conditions := getPolicy(t, policy).Status.Conditions
-		ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
-		return ready != nil && ready.Reason == reason, summaryOf(conditions)
-	})
-}
-
 // summaryOf lists conditions with their reasons and messages.
 func summaryOf(conditions []metav1.Condition) string {
 	var all []string

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -115,7 +116,11 @@ func inManyStates(t *testing.T) (policies []string) {
 			define(t, group, of.versions...)
 		}
 		createPolicy(t, group, of.change)
-		waitForReason(t, "crontabs."+group, of.reason)
+		expect.Eventually(t, group+" is "+of.reason, func() (bool, string) {
+			conditions := getPolicy(t, "crontabs."+group).Status.Conditions
+			ready := apimeta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
+			return ready != nil && ready.Reason == of.reason, summaryOf(conditions)
+		})
 		policies = append(policies, "crontabs."+group)
 	}
 	return policies
