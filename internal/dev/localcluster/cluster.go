@@ -151,7 +151,7 @@ func (c *Cluster) stop(ctx context.Context, signal unix.Signal) error {
 
 // removeRemains removes what outlives the processes of a cluster.
 func removeRemains(o Options) error {
-	if err := removeCgroups(o.clusterDir()); err != nil {
+	if err := removeCgroups(o.clusterDir(), cgroupRoot); err != nil {
 		return err
 	}
 	return os.RemoveAll(o.clusterDir())

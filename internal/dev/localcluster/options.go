@@ -143,16 +143,15 @@ func (o Options) lockPath() string { return o.clusterDir() + ".lock" }
 
 // host has the properties of the machine that a start depends on.
 type host struct {
-	os        string
-	uid       int
-	mountinfo string
-	lookPath  func(string) (string, error)
+	os       string
+	uid      int
+	cgroups  []string // what is at cgroupRoot
+	lookPath func(string) (string, error)
 }
 
 func thisHost() host {
-	// Without /proc there are no control groups either, which check reports.
-	mountinfo, _ := os.ReadFile("/proc/self/mountinfo")
-	return host{os: runtime.GOOS, uid: os.Geteuid(), mountinfo: string(mountinfo), lookPath: exec.LookPath}
+	cgroups, _ := filepath.Glob(cgroupRoot + "/*") // the pattern is valid
+	return host{os: runtime.GOOS, uid: os.Geteuid(), cgroups: cgroups, lookPath: exec.LookPath}
 }
 
 // check returns an error, with a remedy, for a host on which the cluster cannot start.
@@ -172,7 +171,7 @@ func (h host) check(o Options) error {
 		return fmt.Errorf("not on PATH: %s: install runc and iproute2: "+
 			"apt-get install -y runc iproute2, or run make deps", strings.Join(missing, ", "))
 	}
-	if len(cgroupMounts(h.mountinfo)) == 0 {
+	if len(h.cgroups) == 0 {
 		return errors.New("control groups are not mounted: a full node needs them at /sys/fs/cgroup " +
 			"(in a container: run it privileged)")
 	}

@@ -76,20 +76,20 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 }
 
 func TestPreflight(t *testing.T) {
-	const cgroups = "30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	cgroups := []string{"/sys/fs/cgroup/cgroup.procs"}
 	found := func(string) (string, error) { return "/bin/x", nil }
 	tests := map[string]struct {
 		host    host
 		options Options
 		want    string
 	}{
-		"all there":            {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
+		"all there":            {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
 		"another system":       {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
 		"no root":              {host: host{os: "linux", uid: 1000}, want: "needs root"},
 		"no root, no node":     {host: host{os: "linux", uid: 1000}, options: Options{ControlPlaneOnly: true}},
 		"nothing installed":    {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
 		"no control groups":    {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
-		"a cache that is lost": {host: host{os: "linux", mountinfo: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
+		"a cache that is lost": {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func supervise(dir string) int {
 		err = v.run(ctx)
 	}
 	v.processes.killAll()
-	if cleanErr := removeCgroups(dir); cleanErr != nil {
+	if cleanErr := removeCgroups(dir, cgroupRoot); cleanErr != nil {
 		_, _ = fmt.Fprintln(os.Stderr, cleanErr)
 	}
 	_, _ = fmt.Fprintln(os.Stderr, err)
