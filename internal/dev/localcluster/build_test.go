@@ -126,22 +126,6 @@ func TestLockCanceled(t *testing.T) {
 	again()
 }
 
-func TestLockOnRemovedFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "lock")
-	unlock, err := lockFile(t.Context(), path, func() {})
-	expect.NoError(t, err)
-	second, err := lockFile(t.Context(), path, func() {
-		// The second command finds the lock busy; its holder removes the file and releases the
-		// lock.
-		expect.NoError(t, os.Remove(path))
-		unlock()
-	})
-	expect.NoError(t, err)
-	defer second()
-	_, err = os.Stat(path)
-	expect.NoError(t, err)
-}
-
 func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
 	var names []string
 	for _, needed := range targetsFor(true) {

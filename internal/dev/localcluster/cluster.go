@@ -118,8 +118,8 @@ func (c *Cluster) binary(name string) string {
 	return name
 }
 
-// Down stops the cluster of that name, in any state, and removes its files. It is no error if the
-// cluster does not run.
+// Down stops the cluster of that name, in any state, and removes its files, but for an empty lock
+// file. It is no error if the cluster does not run.
 func Down(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -135,7 +135,7 @@ func Down(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	return errors.Join(removeRemains(o), os.Remove(o.lockPath()))
+	return removeRemains(o)
 }
 
 // stop ends the supervisor, and kills it after stopTimeout.
