@@ -22,7 +22,7 @@ import (
 // only compare stamps. It returns an error outside a checkout, without a go command, and if a
 // package does not compile.
 func Build(ctx context.Context, o Options) (string, error) {
-	return o.build(ctx, targetsFor(o.ControlPlaneOnly))
+	return o.build(ctx, o.targets())
 }
 
 func (o Options) build(ctx context.Context, needed []target) (string, error) {

@@ -126,13 +126,13 @@ func TestLockCanceled(t *testing.T) {
 	again()
 }
 
-func TestControlPlaneNeedsFewerBinaries(t *testing.T) {
+func TestProcessNodesNeedFewerBinaries(t *testing.T) {
 	var names []string
-	for _, needed := range targetsFor(true) {
+	for _, needed := range (Options{ProcessNodes: 1}).targets() {
 		names = append(names, needed.name)
 	}
 	expect.Equal(t, "names", []string{"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler"}, names)
-	expect.Equal(t, "number of files for a full node", len(targets), len(targetsFor(false)))
+	expect.Equal(t, "number of files for a full node", len(targets), len(Options{}.targets()))
 }
 
 type writerFunc func([]byte)

@@ -85,19 +85,19 @@ func (c *Cluster) LogDir() string { return filepath.Join(c.spec.Dir, "log") }
 // SupervisorPID returns the process whose end stops the cluster.
 func (c *Cluster) SupervisorPID() int { return c.supervisor.PID }
 
-// Command prepares a program to run inside the cluster's namespaces, or on the host for a control
-// plane only, with KUBECONFIG, $LOCALCLUSTER_ETCD, and a PATH that starts with the cluster's
+// Command prepares a program to run inside the cluster's namespaces, or on the host with nodes of
+// processes, with KUBECONFIG, $LOCALCLUSTER_ETCD, and a PATH that starts with the cluster's
 // binaries. Killing the command kills the program, other signals are passed on, and the exit code
 // is the program's, or 128 plus the number of the signal that killed it. Programs die with the
 // cluster.
 func (c *Cluster) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	line := append([]string{program}, args...)
-	if !c.spec.ControlPlaneOnly {
+	if !c.spec.onLoopback() {
 		line = append([]string{enterName, strconv.Itoa(c.supervisor.PID), strconv.FormatUint(c.supervisor.Started, 10)}, line...)
 	}
 	cmd := exec.CommandContext(ctx, c.binary(program), args...)
 	cmd.Env = c.spec.environment(os.Environ())
-	if c.spec.ControlPlaneOnly {
+	if c.spec.onLoopback() {
 		return cmd
 	}
 	cmd.Path, cmd.Args, cmd.Err = self, line, nil

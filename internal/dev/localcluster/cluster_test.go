@@ -99,10 +99,10 @@ func TestCommandInside(t *testing.T) {
 }
 
 func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
-	c := upForTest(t, Options{Name: "plane", ControlPlaneOnly: true})
+	c := upForTest(t, Options{Name: "plane", ProcessNodes: 1})
 	kubectl(t, c, "", "create", "namespace", "test")
 	children := childrenOf(t, c.SupervisorPID())
-	expect.Equal(t, "number of the supervisor's children: etcd, kube-apiserver and kube-controller-manager", 3, len(children))
+	expect.Equal(t, "number of the supervisor's children: etcd, three of Kubernetes, and the nodes", 5, len(children))
 	expect.NoError(t, c.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, child := range children {
 		// Signal 0 only waits.
@@ -113,14 +113,14 @@ func TestControlPlaneDiesWithItsSupervisor(t *testing.T) {
 }
 
 func TestFailedStartQuotesTheLogOfTheComponent(t *testing.T) {
-	o := testOptions(t, Options{Name: "broken", ControlPlaneOnly: true})
+	o := testOptions(t, Options{Name: "broken", ProcessNodes: 1})
 	built, err := Build(t.Context(), o)
 	expect.NoError(t, err)
 	o.CacheDir = t.TempDir()
 	makeDirs(t, o.versionDir())
 	expect.NoError(t, os.CopyFS(filepath.Join(o.versionDir(), "stamps"), os.DirFS(filepath.Join(filepath.Dir(built), "stamps"))))
 	makeDirs(t, o.binDir())
-	for _, target := range targetsFor(true) {
+	for _, target := range o.targets() {
 		expect.NoError(t, os.Symlink(filepath.Join(built, target.name), filepath.Join(o.binDir(), target.name)))
 	}
 	broken := filepath.Join(o.binDir(), "kube-controller-manager")

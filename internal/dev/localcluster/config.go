@@ -43,7 +43,7 @@ func (s spec) writeConfig(c credentials) error {
 	files := map[string]any{"kubeconfig": map[string]string{
 		"Name": s.Name, "Server": s.server(), "Token": c.token, "CA": base64.StdEncoding.EncodeToString(c.cert),
 	}}
-	if !s.ControlPlaneOnly {
+	if !s.onLoopback() {
 		maps.Copy(files, s.nodeFiles())
 	}
 	return s.writeFiles(files)

@@ -57,12 +57,7 @@
 // # Nodes of processes
 //
 // With [Options.ProcessNodes], and without root, nodes of package node run pods as processes beside a
-// control plane on the loopback interface, with kube-scheduler. A component of the supervisor runs
-// these nodes, and the pods die with it.
-//
-// # Control plane only
-//
-// Without root, etcd, kube-apiserver and kube-controller-manager run on free ports of the loopback
-// interface, without namespaces. The kernel kills each process when the supervisor dies. Tests that
-// use envtest take the same binaries.
+// control plane on free ports of the loopback interface, without namespaces. The kernel kills each
+// process when the supervisor dies. A component of the supervisor runs these nodes, and the pods die with
+// it. Tests that use envtest take the same binaries.
 package localcluster

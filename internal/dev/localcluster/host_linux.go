@@ -163,9 +163,9 @@ var kernelSettings = map[string]string{
 var hardCoded = []string{"/var/lib/cni", "/var/lib/kubelet"}
 
 // supervisorAttributes makes the supervisor of a full node process 1 of new namespaces.
-func supervisorAttributes(controlPlaneOnly bool) *syscall.SysProcAttr {
+func supervisorAttributes(namespaces bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
-	if !controlPlaneOnly {
+	if namespaces {
 		attributes.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID
 	}
 	return attributes

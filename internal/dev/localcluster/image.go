@@ -99,8 +99,8 @@ func writeTar(w io.Writer, files ...tarFile) error {
 // Load imports the images of an uncompressed OCI or docker archive into the node, and returns what
 // containerd says of them. Names of images need a registry, such as localhost.
 func (c *Cluster) Load(ctx context.Context, archive string) (string, error) {
-	if c.spec.ControlPlaneOnly {
-		return "", fmt.Errorf("cluster %q has no node to load %s into: it is a control plane only", c.spec.Name, archive)
+	if c.spec.onLoopback() {
+		return "", fmt.Errorf("cluster %q has no images to load %s into: its nodes run processes", c.spec.Name, archive)
 	}
 	file, err := os.Open(archive)
 	if err != nil {

@@ -126,11 +126,11 @@ var targets = []target{
 	{name: "pause.tar", set: pauseSet, node: true},
 }
 
-// targetsFor returns the targets of a kind of cluster, in build order.
-func targetsFor(controlPlaneOnly bool) []target {
+// targets returns those of the cluster, in build order.
+func (o Options) targets() []target {
 	var needed []target
 	for _, t := range targets {
-		if !t.node || !controlPlaneOnly {
+		if !t.node || o.ProcessNodes == 0 {
 			needed = append(needed, t)
 		}
 	}

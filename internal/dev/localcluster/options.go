@@ -57,10 +57,8 @@ type Options struct {
 	// Name distinguishes clusters of one user. Lower-case letters, digits and dashes, at most 40
 	// characters. Default: DefaultName.
 	Name string
-	// ControlPlaneOnly starts no node: it needs no root and runs no pods.
-	ControlPlaneOnly bool
-	// ProcessNodes is the number of nodes that run pods as processes, of package node, beside the
-	// control plane on the loopback interface. They need no root. Default: none.
+	// ProcessNodes is the number of nodes that run pods as processes, of package node, beside a
+	// control plane on the loopback interface. They need no root. Default: none, but a full node.
 	ProcessNodes int
 	// Images maps names of images to the programs that ProcessNodes run for them.
 	Images map[string]string
@@ -95,9 +93,6 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%s=%q is not a version of Kubernetes: use the form v1.37.2, 1.37 for a supported minor version, or oldest", VersionVariable, version)
 	}
 	o.KubernetesVersion = "v" + match[1]
-	if o.ProcessNodes > 0 {
-		o.ControlPlaneOnly = true
-	}
 	if o.ProcessNodes < 0 || o.ProcessNodes > maxProcessNodes {
 		return o, fmt.Errorf("%d nodes of processes are not possible: use 0 to %d", o.ProcessNodes, maxProcessNodes)
 	}
@@ -160,7 +155,7 @@ func (h host) check(o Options) error {
 		return fmt.Errorf("the local cluster needs Linux and this is %s: "+
 			"use another cluster, such as kind, or a Linux machine", h.os)
 	}
-	if o.ControlPlaneOnly {
+	if o.ProcessNodes > 0 {
 		return nil
 	}
 	if h.uid != 0 {

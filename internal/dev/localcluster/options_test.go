@@ -48,10 +48,10 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			wantBinDir: "/cache/v1.34.2/bin",
 		},
 		"options before variables": {
-			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
 			cache:      "/cache",
 			version:    "v1.36.3",
-			want:       Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ControlPlaneOnly: true},
+			want:       Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
 			wantBinDir: "/mine/v1.38.0-beta.1/bin",
 		},
 		"a name that leaves the directory": {given: Options{Name: "../a"}, cache: "/c", wantErr: `cluster name "../a" is not valid`},
@@ -83,13 +83,13 @@ func TestPreflight(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"all there":            {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
-		"another system":       {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
-		"no root":              {host: host{os: "linux", uid: 1000}, want: "needs root"},
-		"no root, no node":     {host: host{os: "linux", uid: 1000}, options: Options{ControlPlaneOnly: true}},
-		"nothing installed":    {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
-		"no control groups":    {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
-		"a cache that is lost": {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
+		"all there":             {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
+		"another system":        {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
+		"no root":               {host: host{os: "linux", uid: 1000}, want: "needs root"},
+		"no root, no full node": {host: host{os: "linux", uid: 1000}, options: Options{ProcessNodes: 2}},
+		"nothing installed":     {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
+		"no control groups":     {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
+		"a cache that is lost":  {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,10 +107,6 @@ func TestPreflight(t *testing.T) {
 func absent(string) (string, error) { return "", exec.ErrNotFound }
 
 func TestProcessNodes(t *testing.T) {
-	o, err := Options{ProcessNodes: 2, CacheDir: t.TempDir()}.withDefaults()
-	if err != nil || !o.ControlPlaneOnly {
-		t.Errorf("they need more than the control plane: %+v, error %v", o, err)
-	}
 	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
 		t.Error("more nodes than addresses are accepted")
 	}

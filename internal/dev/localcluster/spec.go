@@ -33,8 +33,7 @@ type spec struct {
 	Bin               string // the directory of the binaries
 	Runc              string // the path of runc; empty without a node
 	KubernetesVersion string
-	ControlPlaneOnly  bool              // on the loopback interface, without nodes of containers
-	ProcessNodes      int               // that run pods as processes
+	ProcessNodes      int               // that run pods as processes; 0 for a full node
 	Images            map[string]string // the programs for images, on ProcessNodes
 	Audited           bool              // the API server keeps an audit log
 	Restart           bool              // components that end are started again
@@ -45,9 +44,10 @@ type spec struct {
 	EtcdPeerPort int
 }
 
-// newSpec returns the spec of a full node, whose ports are fixed because it has its own network.
+// newSpec returns the spec of a cluster. The ports are those of a full node, which are fixed because it has
+// its own network.
 func newSpec(o Options, runc string) spec {
-	return spec{
+	s := spec{
 		Name:              o.Name,
 		Dir:               o.clusterDir(),
 		Home:              nodeHome,
@@ -63,18 +63,17 @@ func newSpec(o Options, runc string) spec {
 		EtcdPort:          2379,
 		EtcdPeerPort:      2380,
 	}
-}
-
-// onLoopback returns the spec of a control plane on the host's network.
-func (s spec) onLoopback(ports [3]int) spec {
-	s.ControlPlaneOnly = true
-	s.Home = s.Dir
-	s.Port, s.EtcdPort, s.EtcdPeerPort = ports[0], ports[1], ports[2]
+	if s.onLoopback() {
+		s.Home = s.Dir
+	}
 	return s
 }
 
+// onLoopback reports whether everything runs on the host's network, without namespaces.
+func (s spec) onLoopback() bool { return s.ProcessNodes > 0 }
+
 func (s spec) address() string {
-	if s.ControlPlaneOnly {
+	if s.onLoopback() {
 		return loopbackAddress
 	}
 	return nodeAddress
@@ -174,12 +173,10 @@ func (s spec) apiServer() component {
 			// Megabytes, so that nothing is rotated away.
 			"--audit-log-maxsize=10000")
 	}
-	if s.ProcessNodes > 0 {
-		args = append(args, "--egress-selector-config-file="+node.EgressFile(s.home("processes")))
-	}
-	if s.ControlPlaneOnly {
+	if s.onLoopback() {
 		return component{"kube-apiserver", append(args,
 			"--bind-address="+loopbackAddress,
+			"--egress-selector-config-file="+node.EgressFile(s.home("processes")),
 			// The endpoints of kubernetes.default may not be on the loopback interface, and no pod
 			// uses them here.
 			"--endpoint-reconciler-type=none")}
@@ -204,12 +201,9 @@ func (s spec) controllerManager() component {
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	}
-	if s.ProcessNodes > 0 {
-		args = append(args, "--controllers="+node.Controllers)
-	}
-	if s.ControlPlaneOnly {
+	if s.onLoopback() {
 		// Its own port would collide between clusters, and nothing reads it.
-		args = append(args, "--secure-port=0")
+		args = append(args, "--controllers="+node.Controllers, "--secure-port=0")
 	}
 	return component{"kube-controller-manager", args}
 }
@@ -219,7 +213,7 @@ func (s spec) scheduler() component {
 		"--kubeconfig=" + s.home("kubeconfig"),
 		"--leader-elect=false",
 	}
-	if s.ControlPlaneOnly {
+	if s.onLoopback() {
 		args = append(args, "--secure-port=0") // as above
 	}
 	return component{"kube-scheduler", args}

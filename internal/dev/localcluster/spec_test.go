@@ -22,19 +22,19 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-func testSpec(t *testing.T, controlPlaneOnly bool) spec {
+func testSpec(t *testing.T, processNodes int) spec {
 	t.Helper()
-	o := Options{Name: "test", CacheDir: t.TempDir(), KubernetesVersion: "v1.37.0", ControlPlaneOnly: controlPlaneOnly}
+	o := Options{Name: "test", CacheDir: t.TempDir(), KubernetesVersion: "v1.37.0", ProcessNodes: processNodes}
 	s := newSpec(o, "/usr/sbin/runc")
-	if controlPlaneOnly {
-		s = s.onLoopback([3]int{6443, 12379, 12380})
+	if processNodes > 0 {
+		s.Port, s.EtcdPort, s.EtcdPeerPort = 6443, 12379, 12380
 	}
 	makeDirs(t, filepath.Join(s.Dir, "cni"))
 	return s
 }
 
 func TestComponents(t *testing.T) {
-	node, plane := testSpec(t, false), testSpec(t, true)
+	node, plane := testSpec(t, 0), testSpec(t, 1)
 	audited := node
 	audited.Audited = true
 	tests := map[string]struct {
@@ -71,7 +71,7 @@ func TestComponents(t *testing.T) {
 }
 
 func TestConfigIsRendered(t *testing.T) {
-	s := testSpec(t, false)
+	s := testSpec(t, 0)
 	expect.NoError(t, s.writeConfig(credentials{cert: []byte("CA"), token: "secret"}))
 	var kubeconfig struct {
 		Clusters []struct {

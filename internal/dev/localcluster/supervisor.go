@@ -117,7 +117,7 @@ func (v *supervisor) startAll(ctx context.Context) error {
 	if v.spec.Node > 1 {
 		return v.startWorker(ctx)
 	}
-	if !v.spec.ControlPlaneOnly {
+	if !v.spec.onLoopback() {
 		if err := v.enterNode(ctx); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (v *supervisor) startAll(ctx context.Context) error {
 	if err := v.startComponents(v.spec.etcd(), v.spec.apiServer()); err != nil {
 		return err
 	}
-	if !v.spec.ControlPlaneOnly {
+	if !v.spec.onLoopback() {
 		if err := v.startContainerd(ctx); err != nil {
 			return err
 		}
@@ -140,10 +140,9 @@ func (v *supervisor) startAll(ctx context.Context) error {
 	if err := v.startComponents(v.spec.controllerManager()); err != nil {
 		return err
 	}
-	switch {
-	case v.spec.ProcessNodes > 0:
+	if v.spec.onLoopback() {
 		err = v.startProcessNodes(ctx, api)
-	case !v.spec.ControlPlaneOnly:
+	} else {
 		err = v.startNode(ctx, api, v.spec.scheduler())
 	}
 	if err != nil {

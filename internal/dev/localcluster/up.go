@@ -20,9 +20,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/node"
 )
 
-// Up starts a cluster, and returns when pods can be created in it or, with the control plane only,
-// when its API server is ready. It builds missing binaries first. The cluster outlives the calling
-// program; Down stops it.
+// Up starts a cluster, and returns when pods can be created in it. It builds missing binaries first. The
+// cluster outlives the calling program; Down stops it.
 //
 // It returns an error if the cluster already runs. If the start fails, everything is stopped, the error
 // quotes the log of the failed component, and all logs stay in the cluster's directory until the next
@@ -97,12 +96,10 @@ func start(ctx context.Context, o Options) (*Cluster, error) {
 func prepare(o Options) (spec, error) {
 	runc, _ := exec.LookPath("runc") // checked before where it is needed
 	s := newSpec(o, runc)
-	if o.ControlPlaneOnly {
-		ports, err := freePorts()
-		if err != nil {
+	if s.onLoopback() {
+		if err := s.takePorts(); err != nil {
 			return s, err
 		}
-		s = s.onLoopback(ports)
 	}
 	for _, dir := range []string{"log", "pki", "cni", "processes"} {
 		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o700); err != nil {
@@ -128,19 +125,18 @@ func prepare(o Options) (spec, error) {
 	return s, errors.Join(c.write(filepath.Join(s.Dir, "pki")), s.writeConfig(c), s.write())
 }
 
-// freePorts returns different free ports of the loopback interface: all listeners stay open until
-// the last port is found.
-func freePorts() ([3]int, error) {
-	var ports [3]int
-	for i := range ports {
+// takePorts takes different free ports of the loopback interface: all listeners stay open until the last
+// port is found.
+func (s *spec) takePorts() error {
+	for _, port := range []*int{&s.Port, &s.EtcdPort, &s.EtcdPeerPort} {
 		listener, err := net.Listen("tcp", loopbackAddress+":0") //nolint:noctx // on loopback nothing is waited for
 		if err != nil {
-			return ports, err
+			return err
 		}
 		defer func() { _ = listener.Close() }()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		*port = listener.Addr().(*net.TCPAddr).Port
 	}
-	return ports, nil
+	return nil
 }
 
 // startSupervisor also returns the pipe on which the supervisor reports.
@@ -163,7 +159,7 @@ func startSupervisor(s spec) (*Cluster, *os.File, error) {
 		Stdout:      log,
 		Stderr:      log,
 		ExtraFiles:  []*os.File{theirs},
-		SysProcAttr: supervisorAttributes(s.ControlPlaneOnly),
+		SysProcAttr: supervisorAttributes(!s.onLoopback()),
 	}
 	if err := cmd.Start(); err != nil {
 		_ = reports.Close()

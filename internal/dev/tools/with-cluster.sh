@@ -39,13 +39,13 @@ local)
   down="$localcluster down --name $name"
   case ${NODE:-containers} in
   processes)
-    parts=(--control-plane) archives=()
+    binaries=assets archives=()
     nodes=(--process-nodes=2 "--image=${IMG:-localhost/conversion-operator:dev}=$root/bin/conversion-operator")
     ;;
-  containers) parts=() nodes=() ;;
+  containers) binaries=build nodes=() ;;
   *) echo "error: NODE=$NODE: use processes or containers" >&2 && exit 1 ;;
   esac
-  "$localcluster" build "${parts[@]}"
+  "$localcluster" "$binaries" >/dev/null
   $down >/dev/null 2>&1 || true # what an interrupted run left
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=

@@ -18,7 +18,9 @@ import (
 
 func main() {
 	localcluster.PlayRole()
-	if err := rootCommand().Execute(); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "localcluster:", err)
 		os.Exit(1)
 	}
@@ -27,7 +29,7 @@ func main() {
 const longHelp = `Real Kubernetes clusters on this machine, built from Go modules.
 
 A full node (root, Linux, runc and iproute2) runs pods, in network, mount and
-PID namespaces of its own. The control plane alone needs no root.
+PID namespaces of its own. Nodes that run pods as processes need no root.
 
 Environment:
   LOCALCLUSTER_CACHE  directory of binaries and clusters
@@ -52,17 +54,8 @@ func rootCommand() *cobra.Command {
 	return root
 }
 
-// interruptible returns a context that the first interrupt cancels; a second one kills the process.
-func interruptible() (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-}
-
-func controlPlaneFlag(cmd *cobra.Command, o *localcluster.Options) {
-	cmd.Flags().BoolVar(&o.ControlPlaneOnly, "control-plane", false, "etcd, kube-apiserver and kube-controller-manager only: no root, no pods")
-}
-
 func buildCommand(o *localcluster.Options) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "build",
 		Short: "Build the binaries into the cache",
 		Long: `Build the binaries into the cache.
@@ -70,29 +63,23 @@ func buildCommand(o *localcluster.Options) *cobra.Command {
 The first build compiles Kubernetes, which takes minutes. Later builds compile
 only what a changed go.mod affects. Concurrent builds share the work.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			ctx, cancel := interruptible()
-			defer cancel()
-			_, err := localcluster.Build(ctx, *o)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := localcluster.Build(cmd.Context(), *o)
 			return err
 		},
 	}
-	controlPlaneFlag(cmd, o)
-	return cmd
 }
 
 func assetsCommand(o *localcluster.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "assets",
-		Short: "Print the directory of the control plane's binaries and kubectl, built if absent",
+		Short: "Print the directory of the binaries for nodes of processes, built if absent",
 		Example: `  # Tests with envtest
   KUBEBUILDER_ASSETS=$(localcluster assets) go test ./...`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := interruptible()
-			defer cancel()
-			o.ControlPlaneOnly = true
-			dir, err := localcluster.Build(ctx, *o)
+			o.ProcessNodes = 1
+			dir, err := localcluster.Build(cmd.Context(), *o)
 			if err != nil {
 				return err
 			}
@@ -113,9 +100,7 @@ supervisor process ends or, without --restart, any of its components. If the
 start fails, the log of the failed component is shown.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := interruptible()
-			defer cancel()
-			c, err := localcluster.Up(ctx, *o)
+			c, err := localcluster.Up(cmd.Context(), *o)
 			if err != nil {
 				return err
 			}
@@ -124,7 +109,6 @@ start fails, the log of the failed component is shown.`,
 			return err
 		},
 	}
-	controlPlaneFlag(cmd, o)
 	cmd.Flags().IntVar(&o.ProcessNodes, "process-nodes", 0, "number of nodes that run pods as processes: no root, no containers")
 	cmd.Flags().StringToStringVar(&o.Images, "image", nil, "IMAGE=PROGRAM: the program that nodes of processes run for an image")
 	cmd.Flags().BoolVar(&o.Restart, "restart", false, "restart a component that ends, instead of stopping the cluster")
@@ -166,13 +150,11 @@ an OCI archive need a registry, such as localhost; pods that use a loaded image
 need imagePullPolicy Never or IfNotPresent.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := interruptible()
-			defer cancel()
 			c, err := localcluster.Find(*o)
 			if err != nil {
 				return err
 			}
-			said, err := c.Load(ctx, args[0])
+			said, err := c.Load(cmd.Context(), args[0])
 			if err == nil {
 				_, err = fmt.Fprint(cmd.OutOrStdout(), said)
 			}
@@ -204,10 +186,8 @@ func downCommand(o *localcluster.Options) *cobra.Command {
 		Use:   "down",
 		Short: "Stop a cluster and remove its files",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			ctx, cancel := interruptible()
-			defer cancel()
-			return localcluster.Down(ctx, *o)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return localcluster.Down(cmd.Context(), *o)
 		},
 	}
 }
