@@ -11,10 +11,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -39,6 +40,9 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 		kubectl(t, c, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=60s")
 	}
 	spaces := namespacesOf(t, doomed)
+	if len(processesIn(t, spaces)) == 0 {
+		t.Error("no process is in the namespaces of a cluster")
+	}
 	containers, err := containerIDs(doomed.spec.Dir)
 	if err != nil || len(containers) != 2 {
 		t.Fatalf("the pod has the containers %q (%v), want a sandbox and a container", containers, err)
@@ -47,7 +51,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 	// end returns when the process and its whole PID namespace are gone.
 	expect.NoError(t, doomed.supervisor.end(t.Context(), unix.SIGKILL))
 	for _, process := range processesIn(t, spaces) {
-		t.Errorf("still there after the supervisor was killed: process %s", process)
+		t.Errorf("still there after the supervisor was killed: process %d", process.PID)
 	}
 	if mounts := hostMounts(t, doomed.spec.Dir); len(mounts) > 0 {
 		t.Errorf("still mounted after the supervisor was killed: %q", mounts)
@@ -164,30 +168,26 @@ func kubectl(t *testing.T, c *Cluster, input string, args ...string) {
 
 func cacheOf(c *Cluster) string { return filepath.Dir(filepath.Dir(c.spec.Dir)) }
 
-var namespaceKinds = []string{"pid", "net", "mnt"}
-
-// namespacesOf returns the identities of a cluster's namespaces.
-func namespacesOf(t *testing.T, c *Cluster) map[string]bool {
+// namespacesOf returns the namespaces of a cluster.
+func namespacesOf(t *testing.T, c *Cluster) procfs.Namespaces {
 	t.Helper()
-	spaces := map[string]bool{}
-	for _, kind := range namespaceKinds {
-		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", c.SupervisorPID(), kind))
-		expect.NoError(t, err)
-		spaces[space] = true
-	}
+	supervisor, err := procfs.NewProc(c.SupervisorPID())
+	expect.NoError(t, err)
+	spaces, err := supervisor.Namespaces()
+	expect.NoError(t, err)
 	return spaces
 }
 
 // processesIn lists the processes in one of the namespaces. It ignores processes that end
 // meanwhile.
-func processesIn(t *testing.T, spaces map[string]bool) []string {
+func processesIn(t *testing.T, spaces procfs.Namespaces) (found procfs.Procs) {
 	t.Helper()
-	links, err := filepath.Glob("/proc/[0-9]*/ns/*")
+	all, err := procfs.AllProcs()
 	expect.NoError(t, err)
-	var found []string
-	for _, link := range links {
-		if space, err := os.Readlink(link); err == nil && spaces[space] {
-			found = append(found, link)
+	for _, each := range all {
+		in, _ := each.Namespaces()
+		if slices.ContainsFunc([]string{"pid", "net", "mnt"}, func(kind string) bool { return in[kind] == spaces[kind] }) {
+			found = append(found, each)
 		}
 	}
 	return found
@@ -206,20 +206,13 @@ func hostMounts(t *testing.T, dir string) []string {
 	return mounts
 }
 
-func childrenOf(t *testing.T, pid int) []process {
+func childrenOf(t *testing.T, pid int) (children []process) {
 	t.Helper()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	all, err := procfs.AllProcs()
 	expect.NoError(t, err)
-	var children []process
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		expect.NoError(t, err)
-		for field := range strings.FieldsSeq(string(text)) {
-			number, err := strconv.Atoi(field)
-			expect.NoError(t, err)
-			child, err := identify(number)
-			expect.NoError(t, err)
-			children = append(children, child)
+	for _, each := range all {
+		if stat, err := each.Stat(); err == nil && stat.PPID == pid {
+			children = append(children, process{each.PID, stat.Starttime})
 		}
 	}
 	return children

@@ -30,13 +30,6 @@ func render(name string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// nodeConfig is the data of the node's configuration files.
-type nodeConfig struct {
-	spec
-	ContainerdSocket string
-	PauseImage       string
-}
-
 // writeConfig writes the components' configuration files into the directory, at the path that the
 // calling process sees.
 func (s spec) writeConfig(c credentials) error {
@@ -51,8 +44,7 @@ func (s spec) writeConfig(c credentials) error {
 
 // nodeFiles are the configuration files that every node has, with their data.
 func (s spec) nodeFiles() map[string]any {
-	node := nodeConfig{spec: s, ContainerdSocket: containerdSocket, PauseImage: PauseImage}
-	return map[string]any{"containerd.toml": node, "kubelet.yaml": node, "network": node, "pods.conflist": node}
+	return map[string]any{"containerd.toml": s, "kubelet.yaml": s, "network": s, "pods.conflist": s}
 }
 
 func (s spec) writeFiles(files map[string]any) error {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -250,29 +251,15 @@ var errGone = errors.New("the process has ended")
 
 // identify returns the identity of a running process.
 func identify(pid int) (process, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	proc, err := procfs.NewProc(pid)
 	if err != nil {
 		return process{}, errGone
 	}
-	started, state, err := parseStat(string(stat))
-	if err != nil {
-		return process{}, err
-	}
-	if state == "Z" || state == "X" {
+	stat, err := proc.Stat()
+	if err != nil || stat.State == "Z" || stat.State == "X" { // it has ended, but its parent does not know that
 		return process{}, errGone
 	}
-	return process{PID: pid, Started: started}, nil
-}
-
-// parseStat returns fields 22 (start time) and 3 (state) of proc_pid_stat(5). Field 2, the name,
-// may have spaces, and ends at the last ")".
-func parseStat(stat string) (started uint64, state string, err error) {
-	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	if len(fields) < 20 {
-		return 0, "", fmt.Errorf("unexpected process status %q", stat)
-	}
-	started, err = strconv.ParseUint(fields[19], 10, 64)
-	return started, fields[0], err
+	return process{PID: pid, Started: stat.Starttime}, nil
 }
 
 // open returns a descriptor that refers to this process even after its PID is reused. The caller

@@ -81,6 +81,10 @@ func (s spec) address() string {
 
 func (s spec) nodeName() string { return fmt.Sprintf("node%d", s.Node) }
 
+// ContainerdSocket and PauseImage are what the templates of the node's configuration files name.
+func (spec) ContainerdSocket() string { return containerdSocket }
+func (spec) PauseImage() string       { return PauseImage }
+
 // NodeAddress is the address of the node on the bridge of the first one.
 func (s spec) NodeAddress() string { return fmt.Sprintf("10.240.0.%d", s.Node) }
 
