@@ -23,27 +23,6 @@ func installed(t *testing.T) []unstructured.Unstructured {
 	return objects
 }
 
-// TestBundleIsUpToDate: bundle/ matches config/.
-func TestBundleIsUpToDate(t *testing.T) {
-	want, err := options{root: root}.render()
-	noError(t, err)
-	got := files{}
-	noError(t, filepath.WalkDir(bundleDir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(bundleDir, path)
-		if err != nil {
-			return err
-		}
-		got[filepath.ToSlash(name)], err = os.ReadFile(path)
-		return err
-	}))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("run make bundle (-config +bundle):\n%s", diff)
-	}
-}
-
 // TestBesidesOLM: config/overlays/olm has exactly the objects that a bundle cannot have.
 func TestBesidesOLM(t *testing.T) {
 	var want, got []string

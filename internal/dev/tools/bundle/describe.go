@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
@@ -68,13 +68,9 @@ func describeKind(kind *operatorsv1alpha1.CRDDescription, definition apiextensio
 		}
 		kind.Version, kind.Kind = version.Name, definition.Spec.Names.Kind
 		fields := version.Schema.OpenAPIV3Schema.Properties
-		for _, field := range describeFields(fields["spec"], setting) {
-			kind.SpecDescriptors = append(kind.SpecDescriptors, operatorsv1alpha1.SpecDescriptor{
-				Path: field.path, DisplayName: field.title, Description: field.description, XDescriptors: field.widgets})
-		}
+		kind.SpecDescriptors = describeFields(fields["spec"], setting)
 		for _, field := range describeFields(fields["status"], state) {
-			kind.StatusDescriptors = append(kind.StatusDescriptors, operatorsv1alpha1.StatusDescriptor{
-				Path: field.path, DisplayName: field.title, Description: field.description, XDescriptors: field.widgets})
+			kind.StatusDescriptors = append(kind.StatusDescriptors, operatorsv1alpha1.StatusDescriptor(field))
 		}
 	}
 }
@@ -108,14 +104,8 @@ func withoutNulls(value any) any {
 	return value
 }
 
-// field is the console's description of one field.
-type field struct {
-	path, title, description string
-	// widgets are x-descriptors: how a console shows or edits the field. From openshift/console,
-	// frontend/packages/operator-lifecycle-manager/src/components/descriptors/types.ts.
-	widgets []string
-}
-
+// The beginnings of x-descriptors: how a console shows or edits a field. From openshift/console,
+// frontend/packages/operator-lifecycle-manager/src/components/descriptors/types.ts.
 const (
 	widget   = "urn:alm:descriptor:com.tectonic.ui:"
 	resource = "urn:alm:descriptor:io.kubernetes:"
@@ -176,16 +166,17 @@ func choices(enum []apiextensionsv1.JSON) []string {
 	return result
 }
 
-// describeFields describes every field. A field in a list is described for its first element.
-func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, apiextensionsv1.JSONSchemaProps) []string) []field {
-	var result []field
+// describeFields describes every field. A field in a list is described for its first element. show returns the
+// x-descriptors of a field.
+func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, apiextensionsv1.JSONSchemaProps) []string) []operatorsv1alpha1.SpecDescriptor {
+	var result []operatorsv1alpha1.SpecDescriptor
 	var walk func(path string, schema apiextensionsv1.JSONSchemaProps)
 	walk = func(path string, schema apiextensionsv1.JSONSchemaProps) {
 		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 			property := schema.Properties[name]
 			here := strings.TrimPrefix(path+"."+name, ".")
-			result = append(result, field{
-				path: here, title: title(name), description: firstParagraph(property.Description), widgets: show(name, property)})
+			result = append(result, operatorsv1alpha1.SpecDescriptor{
+				Path: here, DisplayName: title(name), Description: firstParagraph(property.Description), XDescriptors: show(name, property)})
 			if kubernetes[name] || strings.HasSuffix(here, ".ruleGroups[0].rules") { // as those of spokes
 				continue
 			}
@@ -199,24 +190,20 @@ func describeFields(schema apiextensionsv1.JSONSchemaProps, show func(string, ap
 	return result
 }
 
+// wordStart and acronymEnd match the end of a word and the beginning of the next one.
+var (
+	wordStart  = regexp.MustCompile(`([^A-Z])([A-Z])`)
+	acronymEnd = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+)
+
 // title returns Max Writes Per Second for maxWritesPerSecond.
 func title(name string) string {
-	var words []string
-	letters, start := []rune(name), 0
-	for i := 1; i <= len(letters); i++ {
-		if i == len(letters) || startsWord(letters, i) {
-			words = append(words, capital(string(letters[start:i])))
-			start = i
-		}
+	name = acronymEnd.ReplaceAllString(wordStart.ReplaceAllString(name, "$1 $2"), "$1 $2")
+	words := strings.Fields(name)
+	for i := range words {
+		words[i] = capital(words[i])
 	}
 	return strings.Join(words, " ")
-}
-
-func startsWord(letters []rune, i int) bool {
-	if !unicode.IsUpper(letters[i]) {
-		return false
-	}
-	return !unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])
 }
 
 // capital capitalises a word, and writes abbreviations in upper case.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -40,25 +41,14 @@ var samples = []string{
 }
 
 func readSource(root, image string) (*source, error) {
-	result := &source{image: image}
-	if image == "" {
-		result.image = defaultImage
-	}
 	config := filepath.Join(root, "config")
-	var err error
-	if result.objects, err = renderObjects(filepath.Join(config, "manifests"), result.image); err != nil {
-		return nil, err
-	}
 	bases := filepath.Join(config, "manifests", "bases")
-	if result.base, err = readBase(filepath.Join(bases, packageName+".clusterserviceversion.yaml")); err != nil {
-		return nil, err
-	}
-	if result.icon, err = os.ReadFile(filepath.Join(bases, "icon.svg")); err != nil {
-		return nil, err
-	}
-	if result.scorecard, err = os.ReadFile(filepath.Join(config, "scorecard", "config.yaml")); err != nil {
-		return nil, err
-	}
+	result := &source{image: cmp.Or(image, defaultImage)}
+	var errs [4]error
+	result.objects, errs[0] = renderObjects(filepath.Join(config, "manifests"), result.image)
+	result.base, errs[1] = readBase(filepath.Join(bases, packageName+".clusterserviceversion.yaml"))
+	result.icon, errs[2] = os.ReadFile(filepath.Join(bases, "icon.svg"))
+	result.scorecard, errs[3] = os.ReadFile(filepath.Join(config, "scorecard", "config.yaml"))
 	for _, sample := range samples {
 		example, err := readObject(filepath.Join(config, "samples", filepath.FromSlash(sample)))
 		if err != nil {
@@ -66,7 +56,7 @@ func readSource(root, image string) (*source, error) {
 		}
 		result.examples = append(result.examples, example)
 	}
-	return result, nil
+	return result, errors.Join(errs[:]...)
 }
 
 // renderObjects renders a kustomization with the image in place of the default one.
