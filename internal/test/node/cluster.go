@@ -4,12 +4,12 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,17 +37,19 @@ type Options struct {
 	Dir string
 	// Log receives what a kubelet logs. Default: no output.
 	Log logr.Logger
-	// SyncPeriod is the time between updates of files in an unchanged pod. Default: a minute, as a
-	// kubelet's. Files of a changed pod are updated at once.
-	SyncPeriod time.Duration
-	// Backoff is the first pause before a container is restarted; each next one is twice as long, up
-	// to 30 times the first. Default: a second; a kubelet's is 10 s.
-	Backoff time.Duration
 }
 
-// heartbeat is the time between renewals of a node's lease. A kubelet's is 10 s, and the lease
-// expires after 40 s.
-const heartbeat = 2 * time.Second
+const (
+	// heartbeat is the time between renewals of a node's lease. A kubelet's is 10 s, and the lease
+	// expires after 40 s.
+	heartbeat = 2 * time.Second
+	// syncPeriod is the time between updates of files in an unchanged pod, as a kubelet's. Files of a
+	// changed pod are updated at once.
+	syncPeriod = time.Minute
+	// backoff is the first pause before a container is restarted; each next one is twice as long, up
+	// to 30 times the first. A kubelet's is 10 s.
+	backoff = time.Second
+)
 
 // Cluster has the nodes of one program.
 type Cluster struct {
@@ -56,9 +58,8 @@ type Cluster struct {
 	cache cache.Cache
 	// network is the third and second last byte of all addresses: 127.<network>.0.0/16.
 	network int
-	claim   net.Listener
 	socket  net.Listener
-	kubelet net.Listener
+	kubelet *httptest.Server
 	alive   context.Context //nolint:containedctx // the life of the cluster
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -71,7 +72,6 @@ type Cluster struct {
 // Start serves the proxy of the API server, which must have the EgressFile of the same
 // directory, and keeps EndpointSlices. Add adds nodes. Close ends everything.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	o.SyncPeriod, o.Backoff = cmp.Or(o.SyncPeriod, time.Minute), cmp.Or(o.Backoff, time.Second)
 	if err := CheckImages(o.Images); err != nil {
 		return nil, err
 	}
@@ -103,10 +103,7 @@ func (c *Cluster) open(ctx context.Context) (err error) {
 	if c.cache, err = cache.New(config, cache.Options{Scheme: clientgoscheme.Scheme}); err != nil {
 		return err
 	}
-	if c.network, c.claim, err = claimNetwork(); err != nil {
-		return err
-	}
-	if err := c.serveKubelet(); err != nil {
+	if err := c.serveKubelet(ctx); err != nil {
 		return err
 	}
 	const longest = 107 // of the path of a socket, on Linux
@@ -163,24 +160,6 @@ func (c *Cluster) Run(path string, args ...string) error {
 	return nil
 }
 
-// networks are the second bytes of addresses that clusters on one machine may take. Others, such as
-// 127.0.0.0/16, are used by all kinds of programs.
-const firstNetwork, lastNetwork, claimPort = 64, 250, 49151
-
-// claimNetwork finds a network that no other cluster of this machine has. Its claim is an open port,
-// which the kernel closes when this program ends in any way.
-func claimNetwork() (int, net.Listener, error) {
-	var last error
-	for network := firstNetwork; network <= lastNetwork; network++ {
-		claim, err := net.Listen("tcp", fmt.Sprintf("127.%d.0.1:%d", network, claimPort)) //nolint:noctx // on loopback nothing is waited for
-		if err == nil {
-			return network, claim, nil
-		}
-		last = err
-	}
-	return 0, nil, fmt.Errorf("no network of 127.0.0.0/8 is free for pods: %w", last)
-}
-
 // Add adds a node, and returns when it is registered. The name may be that of a node that was killed:
 // it starts all pods that are still bound to it.
 func (c *Cluster) Add(ctx context.Context, name string) (*Node, error) {
@@ -215,14 +194,15 @@ func (c *Cluster) Close() error {
 		n.Kill()
 	}
 	c.end()
-	var errs []error
-	for _, listener := range []net.Listener{c.socket, c.kubelet, c.claim} {
-		if listener != nil {
-			errs = append(errs, listener.Close())
-		}
+	var err error
+	if c.socket != nil {
+		err = c.socket.Close()
+	}
+	if c.kubelet != nil {
+		c.kubelet.Close()
 	}
 	c.running.Wait()
-	return errors.Join(errs...)
+	return err
 }
 
 // Node returns a node that runs, or nil.

@@ -75,8 +75,7 @@ func (c *container) run(alive, wanted context.Context) {
 		c.pod.touch()
 	}()
 	policy := c.pod.get().Spec.RestartPolicy
-	first := c.pod.node.cluster.Backoff
-	for pause := first; wanted.Err() == nil; {
+	for pause := backoff; wanted.Err() == nil; {
 		program, err := c.prepare()
 		if err != nil {
 			c.pause(wanted, retryPause)
@@ -88,8 +87,8 @@ func (c *container) run(alive, wanted context.Context) {
 			return
 		}
 		// A kubelet forgets after ten minutes, which are 60 times its first pause.
-		if time.Since(begun) > 60*first {
-			pause = first
+		if time.Since(begun) > 60*backoff {
+			pause = backoff
 		}
 		c.change(func(s *corev1.ContainerStatus) {
 			s.LastTerminationState, s.RestartCount = s.State, s.RestartCount+1
@@ -97,7 +96,7 @@ func (c *container) run(alive, wanted context.Context) {
 				Message: fmt.Sprintf("back-off %s restarting failed container=%s", pause, c.spec.Name)}}
 		})
 		c.pause(wanted, pause)
-		pause = min(2*pause, 30*first)
+		pause = min(2*pause, 30*backoff)
 	}
 }
 

@@ -98,7 +98,7 @@ func (p *pod) run() {
 		p.release()
 	}()
 	begun := false
-	resync := time.NewTicker(p.node.cluster.SyncPeriod)
+	resync := time.NewTicker(syncPeriod)
 	defer resync.Stop()
 	for p.alive.Err() == nil {
 		begun = p.step(begun)

@@ -7,12 +7,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,7 +20,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -139,28 +138,31 @@ const kubeletPort = 10250
 // followPause is the time between two looks at a log that is followed.
 const followPause = 200 * time.Millisecond
 
+// The second bytes of addresses that clusters on one machine may take. Others, such as 127.0.0.0/16, are
+// used by all kinds of programs.
+const firstNetwork, lastNetwork = 64, 250
+
 // kubeletHost is the address of the one kubelet of all nodes. The proxy of the API server leads to it.
 func (c *Cluster) kubeletHost() string { return fmt.Sprintf("127.%d.0.1", c.network) }
 
-// serveKubelet serves what API servers ask kubelets for: logs of containers.
-func (c *Cluster) serveKubelet() error {
-	// API servers do not verify certificates of kubelets by default.
-	certificate, key, err := cert.GenerateSelfSignedCertKey("kubelet", nil, nil)
-	if err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return err
-	}
-	c.kubelet, err = tls.Listen("tcp", fmt.Sprintf("%s:%d", c.kubeletHost(), kubeletPort), &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
-	if err != nil {
-		return err
+// serveKubelet serves what API servers ask kubelets for: logs of containers. They do not verify
+// certificates of kubelets by default. Its port claims a network that no other
+// cluster of this machine has: the kernel closes it when this program ends in any way.
+func (c *Cluster) serveKubelet(ctx context.Context) error {
+	var listener net.Listener
+	for c.network = firstNetwork; ; c.network++ {
+		var err error
+		if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("%s:%d", c.kubeletHost(), kubeletPort)); err == nil {
+			break
+		}
+		if c.network == lastNetwork {
+			return fmt.Errorf("no network of 127.0.0.0/8 is free for pods: %w", err)
+		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", c.serveLogs)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	c.run(func() { _ = server.Serve(c.kubelet) }) // until Close
+	c.kubelet = &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}}
+	c.kubelet.StartTLS()
 	return nil
 }
 
