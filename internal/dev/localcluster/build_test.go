@@ -6,6 +6,7 @@ package localcluster
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -21,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -236,6 +238,7 @@ func TestOfficialBinaries(t *testing.T) {
 		"all are there":          {func(map[string]string) {}, "containerd", "downloaded kubectl, 0 MB, in ", false},
 		"the server lacks one":   {func(files map[string]string) { delete(files, kubernetes+"kubectl") }, "kubectl containerd", "kubectl: 404 Not Found", false},
 		"the server has none":    {func(files map[string]string) { clear(files) }, "etcd kube-apiserver kubectl containerd", "SHA256SUMS: 404 Not Found", false},
+		"there is no server":     {func(files map[string]string) { files["server"] = "http://127.0.0.1:1" }, "etcd kube-apiserver kubectl containerd", "binaries are not available, and are built instead: ", false},
 		"one was changed":        {func(files map[string]string) { files[kubernetes+"kubectl"] += "!" }, "", "kubectl has the SHA-256 sum ", true},
 		"a sum is missing":       {func(files map[string]string) { files[kubernetes+"kubectl.sha256"] = "two words" }, "", "there is no sum of kubectl", true},
 		"the archive lacks etcd": {func(files map[string]string) { replaceArchive(files) }, "", "unexpected EOF", true},
@@ -244,16 +247,13 @@ func TestOfficialBinaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := officialFiles(t)
 			c.change(files)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				content, found := files[r.URL.Path]
-				if !found {
-					http.NotFound(w, r)
-					return
-				}
-				_, _ = w.Write([]byte(content))
-			}))
+			served := fstest.MapFS{}
+			for path, content := range files {
+				served[strings.TrimPrefix(path, "/")] = &fstest.MapFile{Data: []byte(content)}
+			}
+			server := httptest.NewServer(http.FileServerFS(served))
 			defer server.Close()
-			t.Setenv(MirrorVariable, server.URL+"/")
+			t.Setenv(MirrorVariable, cmp.Or(files["server"], server.URL)+"/")
 			var progress bytes.Buffer
 			var built []string
 			b := fakeBuilder(t.TempDir(), &progress, func(t target) error {
@@ -288,18 +288,6 @@ func replaceArchive(files map[string]string) {
 			files[filepath.Join(filepath.Dir(path), "SHA256SUMS")] = fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(files[path])), base)
 		}
 	}
-}
-
-// TestNoServer: without a network, binaries are built.
-func TestNoServer(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close() // nothing listens at its address
-	t.Setenv(MirrorVariable, server.URL)
-	var progress bytes.Buffer
-	b := fakeBuilder(t.TempDir(), &progress, func(target) error { return nil })
-	b.downloads = Options{KubernetesVersion: "v1.37.2"}.downloads("v3.9.9")
-	expect.NoError(t, b.build(t.Context(), []target{{name: "etcd", set: "one"}}))
-	expect.Contains(t, "progress", progress.String(), "official binaries are not available, and are built instead: ")
 }
 
 // TestPinnedEtcdIsDownloaded: the version of etcd in modules/ is known.

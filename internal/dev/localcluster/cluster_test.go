@@ -150,7 +150,7 @@ func upForTest(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	o = testOptions(t, o)
 	t.Cleanup(func() {
-		expect.NoError(t, Down(context.WithoutCancel(t.Context()), o))
+		expect.NoError(t, errors.Join(Down(context.WithoutCancel(t.Context()), o), os.Remove(o.lockPath())))
 	})
 	c, err := Up(t.Context(), o)
 	expect.NoError(t, err)

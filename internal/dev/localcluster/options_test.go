@@ -17,50 +17,28 @@ import (
 
 func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 	tests := map[string]struct {
-		given      Options
-		cache      string
-		version    string
-		want       Options
-		wantErr    string
-		wantBinDir string
+		version string
+		given   Options
+		want    Options
+		wantErr string
 	}{
-		"nothing given": {
-			cache:      "/cache",
-			want:       Options{Name: DefaultName, KubernetesVersion: DefaultKubernetesVersion, CacheDir: "/cache"},
-			wantBinDir: "/cache/" + DefaultKubernetesVersion + "/bin",
-		},
-		"variables": {
-			cache:      "/cache",
-			version:    "1.36.3",
-			want:       Options{Name: DefaultName, KubernetesVersion: "v1.36.3", CacheDir: "/cache"},
-			wantBinDir: "/cache/v1.36.3/bin",
-		},
-		"the oldest": {
-			cache:      "/cache",
-			version:    "oldest",
-			want:       Options{Name: DefaultName, KubernetesVersion: OldestKubernetesVersion, CacheDir: "/cache"},
-			wantBinDir: "/cache/" + OldestKubernetesVersion + "/bin",
-		},
-		"a minor version": {
-			cache:      "/cache",
-			version:    "1.34",
-			want:       Options{Name: DefaultName, KubernetesVersion: "v1.34.2", CacheDir: "/cache"},
-			wantBinDir: "/cache/v1.34.2/bin",
-		},
+		"nothing given":   {want: Options{Name: DefaultName, KubernetesVersion: DefaultKubernetesVersion, CacheDir: "/cache"}},
+		"a version":       {version: "1.36.3", want: Options{Name: DefaultName, KubernetesVersion: "v1.36.3", CacheDir: "/cache"}},
+		"the oldest":      {version: "oldest", want: Options{Name: DefaultName, KubernetesVersion: OldestKubernetesVersion, CacheDir: "/cache"}},
+		"a minor version": {version: "1.34", want: Options{Name: DefaultName, KubernetesVersion: "v1.34.2", CacheDir: "/cache"}},
 		"options before variables": {
-			given:      Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
-			cache:      "/cache",
-			version:    "v1.36.3",
-			want:       Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
-			wantBinDir: "/mine/v1.38.0-beta.1/bin",
+			version: "v1.36.3",
+			given:   Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
+			want:    Options{Name: "a", KubernetesVersion: "v1.38.0-beta.1", CacheDir: "/mine", ProcessNodes: 2},
 		},
-		"a name that leaves the directory": {given: Options{Name: "../a"}, cache: "/c", wantErr: `cluster name "../a" is not valid`},
-		"a branch as version":              {cache: "/c", version: "master", wantErr: `KUBERNETES_VERSION="master" is not a version`},
-		"a minor version without tests":    {cache: "/c", version: "1.31", wantErr: `KUBERNETES_VERSION="1.31" is not a version`},
+		"a name that leaves the directory": {given: Options{Name: "../a"}, wantErr: `cluster name "../a" is not valid`},
+		"more nodes than addresses":        {given: Options{ProcessNodes: 201}, wantErr: "201 nodes of processes are not possible"},
+		"a branch as version":              {version: "master", wantErr: `KUBERNETES_VERSION="master" is not a version`},
+		"a minor version without tests":    {version: "1.31", wantErr: `KUBERNETES_VERSION="1.31" is not a version`},
 	}
+	t.Setenv(CacheVariable, "/cache")
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(CacheVariable, test.cache)
 			t.Setenv(VersionVariable, test.version)
 			got, err := test.given.withDefaults()
 			if test.wantErr != "" {
@@ -70,7 +48,7 @@ func TestOptionsTakeTheirDefaultsFromTheEnvironment(t *testing.T) {
 			expect.NoError(t, err)
 			got.Progress = nil
 			expect.Equal(t, "result", test.want, got)
-			expect.Equal(t, "binaries in", test.wantBinDir, got.binDir())
+			expect.Equal(t, "binaries in", filepath.Join(test.want.CacheDir, test.want.KubernetesVersion, "bin"), got.binDir())
 		})
 	}
 }
@@ -105,12 +83,6 @@ func TestPreflight(t *testing.T) {
 }
 
 func absent(string) (string, error) { return "", exec.ErrNotFound }
-
-func TestProcessNodes(t *testing.T) {
-	if _, err := (Options{ProcessNodes: 201}).withDefaults(); err == nil {
-		t.Error("more nodes than addresses are accepted")
-	}
-}
 
 const csv = "conversion-operator.clusterserviceversion.yaml"
 
