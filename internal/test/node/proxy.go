@@ -70,11 +70,7 @@ func (c *Cluster) tunnel(ctx context.Context, connection net.Conn) {
 	if err != nil {
 		return
 	}
-	const accepted = "HTTP/1.1 200 OK\r\n\r\n"
 	host, port, _ := net.SplitHostPort(request.Host)
-	if request.RequestURI != "" {
-		host, port, _ = net.SplitHostPort(request.RequestURI)
-	}
 	if port == strconv.Itoa(kubeletPort) && c.isNode(host) {
 		host = c.kubeletHost()
 	}
@@ -84,7 +80,7 @@ func (c *Cluster) tunnel(ctx context.Context, connection net.Conn) {
 		return
 	}
 	defer func() { _ = target.Close() }()
-	if _, err := io.WriteString(connection, accepted); err != nil {
+	if _, err := io.WriteString(connection, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
 		return
 	}
 	done := make(chan struct{}, 2)
@@ -111,16 +107,10 @@ func (c *Cluster) dial(ctx context.Context, host, port string) (net.Conn, error)
 	case len(addresses) > 0:
 		address = addresses[rand.IntN(len(addresses))] //nolint:gosec // any of them
 	case service:
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: text(address), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		return nil, fmt.Errorf("dial tcp %s: connect: %w", address, syscall.ECONNREFUSED)
 	}
 	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", address)
 }
-
-// text is an address.
-type text string
-
-func (text) Network() string  { return "tcp" }
-func (t text) String() string { return string(t) }
 
 // isNode reports whether a host is a node. API servers prefer its name.
 func (c *Cluster) isNode(host string) bool {
