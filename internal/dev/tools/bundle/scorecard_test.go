@@ -4,15 +4,12 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	apimanifests "github.com/operator-framework/api/pkg/manifests"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -24,37 +21,10 @@ func load(t *testing.T) *apimanifests.Bundle {
 	return bundle
 }
 
-func examples(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) []unstructured.Unstructured {
-	t.Helper()
-	var result []unstructured.Unstructured
-	noError(t, json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &result))
-	if len(result) == 0 {
-		t.Fatal("no examples")
-	}
-	return result
-}
-
-// TestExamplesFitTheirSchemas is basic-check-spec and olm-crds-have-validation of the scorecard:
-// each example has a spec, each kind a schema, and the schema has all fields of the example.
-func TestExamplesFitTheirSchemas(t *testing.T) {
-	bundle := load(t)
-	for _, example := range examples(t, bundle.CSV) {
-		spec, found, err := unstructured.NestedMap(example.Object, "spec")
-		if err != nil || !found || len(spec) == 0 {
-			t.Errorf("%s has no spec", example.GetName())
-		}
-		schema := storedSchema(t, bundle, example.GetKind())
-		for name := range spec {
-			if _, ok := schema.Properties["spec"].Properties[name]; !ok {
-				t.Errorf("%s has spec.%s, which the schema does not know", example.GetName(), name)
-			}
-		}
-	}
-}
-
-// TestKindsAreDescribed is olm-crds-have-resources, olm-spec-descriptors and olm-status-descriptors: each
-// kind lists its resources, and each descriptor has a text. There is one for each field, because they are
-// generated from the schema.
+// TestKindsAreDescribed is olm-crds-have-resources, olm-spec-descriptors and olm-status-descriptors of the
+// scorecard: each kind lists its resources, and each descriptor has a text. There is one for each field,
+// because they are generated from the schema. Its other tests are of the examples: tests of commands read
+// these strictly.
 func TestKindsAreDescribed(t *testing.T) {
 	bundle := load(t)
 	for _, kind := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
@@ -72,22 +42,6 @@ func TestKindsAreDescribed(t *testing.T) {
 			}
 		}
 	}
-}
-
-func storedSchema(t *testing.T, bundle *apimanifests.Bundle, kind string) *apiextensionsv1.JSONSchemaProps {
-	t.Helper()
-	for _, definition := range bundle.V1CRDs {
-		if definition.Spec.Names.Kind != kind {
-			continue
-		}
-		for _, version := range definition.Spec.Versions {
-			if version.Storage {
-				return version.Schema.OpenAPIV3Schema
-			}
-		}
-	}
-	t.Fatalf("no CustomResourceDefinition of kind %s", kind)
-	return nil
 }
 
 // TestFormat checks the format that `opm` and OLM accept: manifests with one object each, of
