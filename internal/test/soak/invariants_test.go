@@ -221,7 +221,8 @@ func TestAllowed(t *testing.T) {
 		}},
 		"a read fails": {nil, func(now, _ *Observation) { delete(now.Reads, joined) }},
 		"a removal goes on, which accepts losses": {nil, func(now, _ *Observation) {
-			now.Subject.retire(joined, v1alpha1.RetirementRemove, true)
+			retire(target{Subject: now.Subject}, Step{Detail: "v1 to Remove" + accepting})
+			expect.Equal(t, "versions, and the note", []any{[]string{hub}, nil}, []any{now.Subject.served(), now.Subject.Objects["job"].Own[joined]})
 			delete(now.Reads, joined)
 		}},
 		"the record is ahead": {nil, func(now, before *Observation) {

@@ -105,34 +105,6 @@ func forbidden(s Step, idle bool) string {
 	return ""
 }
 
-// TestRetire: each action determines the whole state of a version, whatever the previous one was, and a
-// removal keeps what the policy does not accept to lose.
-func TestRetire(t *testing.T) {
-	hasBoth := map[string]any{joined: "note", nested: int64(3)}
-	for detail, want := range map[string]struct {
-		version, blocker string
-		left             map[string]any
-	}{
-		"v1 to Keep":               {"v1 (served: true, storage: false, deprecated: false)", "", hasBoth},
-		"v1 to Deprecate":          {"v1 (served: true, storage: false, deprecated: true)", "", hasBoth},
-		"v1 to Unserve":            {"v1 (served: false, storage: false, deprecated: true)", "", hasBoth},
-		"v1 to Remove":             {"v1 (served: true, storage: false, deprecated: true)", "job-2", hasBoth},
-		"v1 to Remove" + accepting: {"v2 (served: true, storage: false, deprecated: false)", "", map[string]any{nested: int64(3)}},
-	} {
-		t.Run(detail, func(t *testing.T) {
-			is := &Subject{Name: "a"}
-			is.begin("blue")
-			is.add(joined)
-			is.add(nested)
-			is.Objects = map[string]record{"job-1": {}, "job-2": {Own: hasBoth}}
-			is.retire(joined, v1alpha1.RetirementDeprecate, false)
-			retire(target{Subject: is}, Step{Detail: detail})
-			got := []any{describe(is.CRD)[1], is.blocker(joined), is.Objects["job-2"].preserved(nested) != nil, is.Objects["job-2"].Own[joined]}
-			expect.Equal(t, "v1, kept by, and own fields", []any{want.version, want.blocker, true, want.left[joined]}, got)
-		})
-	}
-}
-
 // TestUnchanged: objects that a step writes, or can affect in any way, are not compared.
 func TestUnchanged(t *testing.T) {
 	before := newState([]string{"a"}, nil)
