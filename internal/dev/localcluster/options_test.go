@@ -61,23 +61,17 @@ func TestPreflight(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"all there":             {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}},
+		"all there":             {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/root/c"}, want: "<nil>"},
 		"another system":        {host: host{os: "darwin"}, want: "needs Linux and this is darwin"},
 		"no root":               {host: host{os: "linux", uid: 1000}, want: "needs root"},
-		"no root, no full node": {host: host{os: "linux", uid: 1000}, options: Options{ProcessNodes: 2}},
+		"no root, no full node": {host: host{os: "linux", uid: 1000}, options: Options{ProcessNodes: 2}, want: "<nil>"},
 		"nothing installed":     {host: host{os: "linux", lookPath: absent}, want: "not on PATH: runc, ip: install runc and iproute2: apt-get install -y runc iproute2, or run make deps"},
 		"no control groups":     {host: host{os: "linux", lookPath: found}, want: "control groups are not mounted"},
 		"a cache that is lost":  {host: host{os: "linux", cgroups: cgroups, lookPath: found}, options: Options{CacheDir: "/run/c"}, want: "LOCALCLUSTER_CACHE"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := test.host.check(test.options)
-			if test.want == "" && err != nil {
-				t.Errorf("unexpected error %v", err)
-			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("got error %v, want %q", err, test.want)
-			}
+			expect.Contains(t, "error", fmt.Sprint(test.host.check(test.options)), test.want)
 		})
 	}
 }
