@@ -22,10 +22,6 @@ import (
 // only compare stamps. It returns an error outside a checkout, without a go command, and if a
 // package does not compile.
 func Build(ctx context.Context, o Options) (string, error) {
-	return o.build(ctx, o.targets())
-}
-
-func (o Options) build(ctx context.Context, needed []target) (string, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return "", err
@@ -43,7 +39,7 @@ func (o Options) build(ctx context.Context, needed []target) (string, error) {
 			return o.compile(ctx, sets[group[0].set], group, dir)
 		},
 	}
-	return o.binDir(), b.build(ctx, needed)
+	return o.binDir(), b.build(ctx, o.targets())
 }
 
 // builder compiles binaries into the cache directory of one version.

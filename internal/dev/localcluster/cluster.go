@@ -40,10 +40,6 @@ func Find(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return find(o)
-}
-
-func find(o Options) (*Cluster, error) {
 	dir := o.clusterDir()
 	s, err := readSpec(dir)
 	if err != nil {
@@ -130,8 +126,8 @@ func Down(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	if c, err := find(o); err == nil {
-		if err := c.stop(ctx, unix.SIGTERM); err != nil {
+	if c, err := Find(o); err == nil {
+		if err := c.stop(ctx); err != nil {
 			return err
 		}
 	}
@@ -139,10 +135,10 @@ func Down(ctx context.Context, o Options) error {
 }
 
 // stop ends the supervisor, and kills it after stopTimeout.
-func (c *Cluster) stop(ctx context.Context, signal unix.Signal) error {
+func (c *Cluster) stop(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	err := c.supervisor.end(patient, signal)
+	err := c.supervisor.end(patient, unix.SIGTERM)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = c.supervisor.end(ctx, unix.SIGKILL)
 	}

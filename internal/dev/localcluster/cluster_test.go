@@ -61,7 +61,7 @@ func TestTwoFullNodesSideBySide(t *testing.T) {
 			t.Errorf("the host has the interface %s", link)
 		}
 	}
-	if _, err := find(Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}); !errors.Is(err, ErrNotRunning) {
+	if _, err := Find(Options{Name: doomed.spec.Name, CacheDir: cacheOf(doomed)}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a killed cluster is found: %v", err)
 	}
 	kubectl(t, other, "", "wait", "--for=condition=Ready", "pod/test", "--timeout=10s")

@@ -83,7 +83,7 @@ func TestPrepare(t *testing.T) {
 	if client, err := newAPIClient(got); err != nil || client.ready(t.Context()) == nil {
 		t.Errorf("an API server answers before its start: %v", err)
 	}
-	if _, err := find(o); !errors.Is(err, ErrNotRunning) {
+	if _, err := Find(o); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("got error %v, want %v", err, ErrNotRunning)
 	}
 }

@@ -50,7 +50,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	defer unlock()
-	if running, err := find(o); err == nil {
+	if running, err := Find(o); err == nil {
 		return nil, fmt.Errorf("cluster %q is already up, with Kubernetes %s: stop it first, or use another name", o.Name, running.spec.KubernetesVersion)
 	}
 	c, err := start(ctx, o)
@@ -86,7 +86,7 @@ func start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	defer func() { _ = reports.Close() }()
 	if err := awaitReady(ctx, reports, o.Progress); err != nil {
-		return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx), unix.SIGKILL))
+		return nil, errors.Join(err, c.supervisor.end(context.WithoutCancel(ctx), unix.SIGKILL))
 	}
 	_, _ = fmt.Fprintf(o.Progress, "cluster %q is up after %.1f s\n", o.Name, time.Since(begin).Seconds())
 	return c, nil
