@@ -143,31 +143,45 @@ func (f *folder) link(files map[string][]byte) error {
 
 // files reads the content of the volume.
 func (f *folder) files(ctx context.Context, api client.Client, pod *corev1.Pod) (map[string][]byte, error) {
+	var sources []corev1.VolumeProjection
 	switch v := f.volume; {
 	case v.Secret != nil:
-		return secretFiles(ctx, api, pod, v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
+		reference := corev1.LocalObjectReference{Name: v.Secret.SecretName}
+		sources = []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: reference, Items: v.Secret.Items, Optional: v.Secret.Optional}}}
 	case v.ConfigMap != nil:
-		return configMapFiles(ctx, api, pod, v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+		sources = []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: v.ConfigMap.LocalObjectReference, Items: v.ConfigMap.Items, Optional: v.ConfigMap.Optional}}}
 	case v.Projected != nil:
-		all := map[string][]byte{}
-		for _, source := range v.Projected.Sources {
-			files, err := f.projected(ctx, api, pod, source)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(all, files)
-		}
-		return all, nil
+		sources = v.Projected.Sources
+	default:
+		return nil, errors.New("nodes of processes have no volumes of this kind")
 	}
-	return nil, errors.New("nodes of processes have no volumes of this kind")
+	all := map[string][]byte{}
+	for _, source := range sources {
+		files, err := f.projected(ctx, api, pod, source)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, files)
+	}
+	return all, nil
 }
 
 func (f *folder) projected(ctx context.Context, api client.Client, pod *corev1.Pod, source corev1.VolumeProjection) (map[string][]byte, error) {
 	switch {
 	case source.Secret != nil:
-		return secretFiles(ctx, api, pod, source.Secret.Name, source.Secret.Items, source.Secret.Optional)
+		secret := &corev1.Secret{}
+		err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Secret.Name}, secret)
+		return picked(secret.Data, source.Secret.Items, source.Secret.Optional, err)
 	case source.ConfigMap != nil:
-		return configMapFiles(ctx, api, pod, source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
+		configMap := &corev1.ConfigMap{}
+		err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.ConfigMap.Name}, configMap)
+		data := map[string][]byte{}
+		maps.Copy(data, configMap.BinaryData)
+		for key, text := range configMap.Data {
+			data[key] = []byte(text)
+		}
+		return picked(data, source.ConfigMap.Items, source.ConfigMap.Optional, err)
 	case source.DownwardAPI != nil: // each pod's namespace is in one
 		files := map[string][]byte{}
 		for _, item := range source.DownwardAPI.Items {
@@ -205,23 +219,6 @@ func (f *folder) token(ctx context.Context, api client.Client, pod *corev1.Pod, 
 	life := request.Status.ExpirationTimestamp.Sub(asked)
 	f.tokens[wanted.Path] = token{request.Status.Token, asked.Add(life * 4 / 5)}
 	return request.Status.Token, nil
-}
-
-func secretFiles(ctx context.Context, api client.Reader, pod *corev1.Pod, name string, items []corev1.KeyToPath, optional *bool) (map[string][]byte, error) {
-	secret := &corev1.Secret{}
-	err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, secret)
-	return picked(secret.Data, items, optional, err)
-}
-
-func configMapFiles(ctx context.Context, api client.Reader, pod *corev1.Pod, name string, items []corev1.KeyToPath, optional *bool) (map[string][]byte, error) {
-	configMap := &corev1.ConfigMap{}
-	err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, configMap)
-	all := map[string][]byte{}
-	maps.Copy(all, configMap.BinaryData)
-	for key, text := range configMap.Data {
-		all[key] = []byte(text)
-	}
-	return picked(all, items, optional, err)
 }
 
 // picked returns the wanted keys under their paths, or all.
