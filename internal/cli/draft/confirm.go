@@ -71,12 +71,12 @@ func (v *verdict) isWrong() bool { return v.wrong > 0 && v.wrong*10 > v.confirme
 func (v *verdict) isMostlyRight() bool { return v.confirmed > v.wrong }
 
 // confirm returns the rules that compile, and that observations do not refute. It marks the others.
-func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, *trial, error) {
+func (j *judge) confirm(all []*hypothesis) ([]*hypothesis, *trial, error) {
 	// refuted are mostly right. Those for whose fields there is no other rule in the end come back.
 	var refuted []*hypothesis
 	mostlyRight := map[*hypothesis]bool{}
 	for round := 0; ; round++ {
-		chosen, result, err := j.compiled(all, nests)
+		chosen, result, err := j.compiled(all)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -94,7 +94,7 @@ func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) 
 			}
 		}
 		if done {
-			back := j.free(refuted, chosen, nests)
+			back := j.free(refuted, chosen)
 			for _, h := range back {
 				h.refuted, mostlyRight[h], done = "", true, false
 			}
@@ -110,12 +110,12 @@ func (j *judge) confirm(all []*hypothesis, nests func(outer, inner *hypothesis) 
 }
 
 // free returns the refuted hypotheses for whose fields no rule was chosen.
-func (j *judge) free(refuted, chosen []*hypothesis, nests func(outer, inner *hypothesis) bool) (free []*hypothesis) {
+func (j *judge) free(refuted, chosen []*hypothesis) (free []*hypothesis) {
 	for _, h := range refuted {
 		candidate := *h
 		candidate.refuted = ""
 		together := append(slices.Concat(chosen, free), &candidate)
-		if slices.Contains(choose(together, maxRules-len(j.kept), nests), &candidate) {
+		if slices.Contains(j.choose(together), &candidate) {
 			free = append(free, h)
 		}
 	}
@@ -125,7 +125,7 @@ func (j *judge) free(refuted, chosen []*hypothesis, nests func(outer, inner *hyp
 var ruleInError = regexp.MustCompile(`\.rules\[(\d+)\]`)
 
 // compiled chooses rules, and marks those that the compiler or API servers refuse.
-func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis) bool) ([]*hypothesis, compile.Result, error) {
+func (j *judge) compiled(all []*hypothesis) ([]*hypothesis, compile.Result, error) {
 	for _, h := range all {
 		for _, rule := range h.rules() {
 			if why := unwritable(&rule); why != "" && h.refuted == "" {
@@ -134,7 +134,7 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 		}
 	}
 	for {
-		chosen := choose(all, maxRules-len(j.kept), nests)
+		chosen := j.choose(all)
 		result := compile.Compile(j.crd, j.rules(chosen))
 		if len(result.Errors) == 0 && result.Ruleset != nil {
 			return chosen, result, nil
@@ -168,6 +168,15 @@ func (j *judge) compiled(all []*hypothesis, nests func(outer, inner *hypothesis)
 	}
 }
 
+// nests reports whether a rule may be for a field in an object, list or map that another rule only gives
+// another name. Without an inner rule, it reports whether the outer one only gives another name.
+func (j *judge) nests(outer, inner *hypothesis) bool {
+	if outer.rule.Move == nil || j.pairs().renamed[outer.spoke[0]] != outer.hub[0] {
+		return false
+	}
+	return inner == nil || len(inner.spoke) == 0 || len(inner.hub) == 0 || inner.spoke[0].within(outer.spoke[0]) == inner.hub[0].within(outer.hub[0])
+}
+
 func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
 	spoke := v1alpha1.Spoke{Version: v1alpha1.VersionName(j.spoke), Rules: slices.Clone(j.kept)}
 	for _, h := range chosen {
@@ -176,24 +185,24 @@ func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {
 	return &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(j.hub), Spokes: []v1alpha1.Spoke{spoke}}
 }
 
-// choose takes up to most hypotheses in order, without those for a field that already has a rule.
-func choose(all []*hypothesis, most int, nests func(outer, inner *hypothesis) bool) (chosen []*hypothesis) {
+// choose takes hypotheses in order, without those for a field that already has a rule.
+func (j *judge) choose(all []*hypothesis) (chosen []*hypothesis) {
 	taken, below := map[*field]*hypothesis{}, map[*field]int{}
 	free := func(h *hypothesis) bool {
 		for _, f := range slices.Concat(h.spoke, h.hub) {
 			for at := f; at != nil; at = at.parent {
-				if outer := taken[at]; outer != nil && (at == f || !nests(outer, h)) {
+				if outer := taken[at]; outer != nil && (at == f || !j.nests(outer, h)) {
 					return false
 				}
 			}
-			if below[f] > 0 && !nests(h, nil) {
+			if below[f] > 0 && !j.nests(h, nil) {
 				return false
 			}
 		}
 		return true
 	}
 	for _, h := range all {
-		if h.refuted != "" || h.unsure || len(chosen) >= most || !free(h) {
+		if h.refuted != "" || h.unsure || len(chosen) >= maxRules-len(j.kept) || !free(h) {
 			continue
 		}
 		chosen = append(chosen, h)
@@ -214,13 +223,10 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		return nil, err
 	}
 	t := &trial{verdicts: map[*hypothesis]*verdict{}, differ: map[spotOf]*Difference{}, equivalent: map[spotOf]*Difference{}, unexplained: map[*field]map[*field]bool{}}
-	owners := map[*field]*hypothesis{}
 	for _, h := range chosen {
 		t.verdicts[h] = &verdict{values: map[string]bool{}}
-		for _, f := range slices.Concat(h.spoke, h.hub) {
-			owners[f] = h
-		}
 	}
+	owners := ownersOf(chosen)
 	var before *outcome
 	for _, o := range j.observations {
 		to := j.spoke
@@ -364,6 +370,17 @@ func (t *trial) record(o *outcome) {
 // not refute the move if something else in it is right.
 func isInside(f *field, h *hypothesis) bool {
 	return h.rule.Move != nil && f != h.spoke[0] && f != h.hub[0]
+}
+
+// ownersOf returns the rule of each field that rules name.
+func ownersOf(rules []*hypothesis) map[*field]*hypothesis {
+	owners := map[*field]*hypothesis{}
+	for _, h := range rules {
+		for _, f := range slices.Concat(h.spoke, h.hub) {
+			owners[f] = h
+		}
+	}
+	return owners
 }
 
 // ownerOf returns the innermost rule around a field.

@@ -174,7 +174,7 @@ func Make(input Input) (*Draft, error) {
 		crd: onlyVersions(input.CRD, spoke.Name, hub.Name), spoke: spoke.Name, hub: hub.Name,
 		kept: input.Rules, pairs: func() *pairs { return d.guesser.pairs },
 	}
-	if _, _, err := d.judge.compiled(nil, nests(nil)); err != nil {
+	if _, _, err := d.judge.compiled(nil); err != nil {
 		return nil, err
 	}
 	d.guesser = newGuesser(schemaOf(spoke), schemaOf(hub))
@@ -198,15 +198,14 @@ func Make(input Input) (*Draft, error) {
 }
 
 func versionsOf(input Input) (spoke, hub *apiextensionsv1.CustomResourceDefinitionVersion, err error) {
-	for _, wanted := range []struct {
-		name string
-		into **apiextensionsv1.CustomResourceDefinitionVersion
-	}{{input.Spoke, &spoke}, {input.Hub, &hub}} {
-		if *wanted.into, _ = crds.Version(input.CRD, wanted.name); *wanted.into == nil {
-			return nil, nil, fmt.Errorf("%s has no version %q", input.CRD.Name, wanted.name)
-		}
-	}
-	if spoke == hub {
+	spoke, _ = crds.Version(input.CRD, input.Spoke)
+	hub, _ = crds.Version(input.CRD, input.Hub)
+	switch {
+	case spoke == nil:
+		return nil, nil, fmt.Errorf("%s has no version %q", input.CRD.Name, input.Spoke)
+	case hub == nil:
+		return nil, nil, fmt.Errorf("%s has no version %q", input.CRD.Name, input.Hub)
+	case spoke == hub:
 		return nil, nil, fmt.Errorf("both versions are %s: there is nothing to convert", spoke.Name)
 	}
 	return spoke, hub, nil
@@ -246,7 +245,7 @@ func (d *drafter) observe() error {
 	if d.input.Convert == nil {
 		return nil
 	}
-	p := newProber(d)
+	p := &prober{drafter: d, bases: map[bool]entries{}, report: &Probe{Problems: []string{}, NotProbed: []Place{}}}
 	err := p.run()
 	d.probe = p.report
 	d.judge.observations = append(d.judge.observations, p.observations...)

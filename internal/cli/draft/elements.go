@@ -56,28 +56,18 @@ func wrappedIn(objects, values *field) string {
 	return names[0]
 }
 
-// names that the fields of a key and of a value usually have.
-var (
-	keyNames   = []string{"name", "key"}
-	valueNames = []string{"value"}
-)
-
-// indexedBy returns the fields by which the objects of a list clearly correspond to the keys and values of a map, empty
-// if the schemas do not tell.
-func indexedBy(list, values *field) (key, value string) {
-	elements := list.children[conversion.Each]
-	if elements == nil {
-		return "", ""
-	}
-	for _, key := range keyNames {
-		for _, value := range valueNames {
-			if mayIndex(list, values, key, value) {
-				return key, value
-			}
+// entryKey returns the field by which the objects of a list clearly correspond to the keys of a map of values, empty if
+// the schemas do not tell: their fields have the names that those of a key and of a value usually have.
+func entryKey(list, values *field) string {
+	for _, key := range []string{"name", "key"} {
+		if mayIndex(list, values, key, entryValue) {
+			return key
 		}
 	}
-	return "", ""
+	return ""
 }
+
+const entryValue = "value"
 
 // ruleForElements returns the rules for a list, or map, of objects and one of values, nil if the schemas do not tell.
 func ruleForElements(spoke, hub *field) (rule v1alpha1.Rule, elements *v1alpha1.Rule) {
@@ -85,8 +75,8 @@ func ruleForElements(spoke, hub *field) (rule v1alpha1.Rule, elements *v1alpha1.
 		if name := wrappedIn(both[0], both[1]); name != "" {
 			return eachOf(spoke, hub, ""), valuesIn(spoke, hub, name)
 		}
-		if key, value := indexedBy(both[0], both[1]); key != "" {
-			return eachOf(spoke, hub, key), valuesIn(spoke, hub, value)
+		if key := entryKey(both[0], both[1]); key != "" {
+			return eachOf(spoke, hub, key), valuesIn(spoke, hub, entryValue)
 		}
 	}
 	return rule, nil
@@ -145,17 +135,10 @@ const maxParts = 20
 func listsIn(value string) (forms []form) {
 	for _, separator := range separators {
 		if parts := strings.Split(value, separator); len(parts) > 1 && len(parts) <= maxParts {
-			forms = append(forms, form{string(v1alpha1.CastList) + "/" + separator, string(preserved.Encode(anyOf(parts)))})
+			forms = append(forms, form{string(v1alpha1.CastList) + "/" + separator, string(preserved.Encode(parts))})
 		}
 	}
 	return forms
-}
-
-func anyOf(texts []string) (all []any) {
-	for _, text := range texts {
-		all = append(all, text)
-	}
-	return all
 }
 
 // separatorIn returns the separator that the description of a string names, empty if none.

@@ -154,16 +154,6 @@ func (f *field) within(other *field) bool {
 	return false
 }
 
-// enum returns the values that the schema lists, as text of JSON, sorted.
-func (f *field) enum() []string {
-	var values []string
-	for _, value := range f.schema.Enum {
-		values = append(values, strings.TrimSpace(string(value.Raw)))
-	}
-	slices.Sort(values)
-	return values
-}
-
 // pairs says which fields of the two versions correspond without a rule: they have the same path, also
 // below objects, lists and maps that only have another name.
 type pairs struct {

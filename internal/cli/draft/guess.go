@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 const (
@@ -246,7 +247,7 @@ func (g *guesser) mayCorrespond(spoke, hub *field) bool {
 		return true
 	}
 	return spoke.shape == hub.shape || g.renames(spoke, hub) || castable(spoke, hub) || castable(hub, spoke) ||
-		wraps(spoke, hub) || wraps(hub, spoke) || indexes(spoke, hub) || indexes(hub, spoke) ||
+		wraps(spoke, hub) || wraps(hub, spoke) || indexedBy(spoke, hub)+indexedBy(hub, spoke) != "" ||
 		spoke.isScalar() && hub.isScalar() && (spoke.kind != "number" && hub.kind != "number") || isWideScalar(spoke.kind, hub.kind)
 }
 
@@ -289,34 +290,28 @@ func wraps(list, one *field) bool {
 	if list.kind != "array" || one.kind == "array" || list.schema.Items == nil || list.schema.Items.Schema == nil {
 		return false
 	}
-	if elements := list.children["[*]"]; elements != nil {
+	if elements := list.children[conversion.Each]; elements != nil {
 		return elements.shape == one.shape
 	}
 	return kindOf(list.schema.Items.Schema) == one.kind && one.children == nil
 }
 
-// indexes reports whether a list of objects may be a map of objects.
-func indexes(list, keyed *field) bool { return len(keysOf(list, keyed)) > 0 }
-
-// keysOf returns the names of the fields of a list's elements that may be the keys of a map: those that
-// the map's values lack, while they have all others.
-func keysOf(list, keyed *field) (keys []string) {
-	if list.kind != "array" || keyed.kind != kindMap || list.children["[*]"] == nil || keyed.children["[*]"] == nil {
-		return nil
+// indexedBy returns the field of a list's elements that may be the key of a map, empty if there is none: the only
+// one that the map's values lack.
+func indexedBy(list, keyed *field) (key string) {
+	elements, values := list.children[conversion.Each], keyed.children[conversion.Each]
+	if list.kind != "array" || keyed.kind != kindMap || elements == nil || values == nil || len(elements.children) != len(values.children)+1 {
+		return ""
 	}
-	elements, values := list.children["[*]"], keyed.children["[*]"]
 	for name, child := range elements.children {
-		switch _, there := values.children[name]; {
-		case !there && (child.kind == "string" || child.kind == "integer"):
-			keys = append(keys, name)
-		case !there:
-			return nil
+		if values.children[name] == nil {
+			if key != "" || child.kind != "string" && child.kind != "integer" {
+				return ""
+			}
+			key = name
 		}
 	}
-	if len(keys) != 1 || len(elements.children) != len(values.children)+1 {
-		return nil
-	}
-	return keys
+	return key
 }
 
 // decide returns the rules for candidates that are alike enough, and more than any rival.

@@ -4,12 +4,10 @@
 package draft
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -61,34 +59,4 @@ func TestKept(t *testing.T) {
 	input := Input{CRD: widgets(t, `a: {type: string}`, `b: {type: string}`), Spoke: "v1", Hub: "v2", Pairs: []Pair{{}}, Rules: rulesOf(t, `drop: {from: .spec.a}`).Spokes[0].Rules}
 	_, err := Make(input)
 	expect.Equal(t, "rules of a policy are completed from pairs", false, err == nil)
-}
-
-// TestKeptInSamples keeps one half of the rules of each sample, and drafts the rest.
-func TestKeptInSamples(t *testing.T) {
-	for name, s := range samples(t) {
-		t.Run(name, func(t *testing.T) {
-			rules := s.policy.Spec.Converter.Declarative.Spokes[0].Rules
-			kept := rules[:(len(rules)+1)/2]
-			made, err := Make(Input{CRD: s.crd, Spoke: s.spoke(), Hub: s.hub(), Rules: kept})
-			expect.NoError(t, err)
-			engine(t, s.crd, made.Policy.Spec.Converter.Declarative)
-			for _, drafted := range made.Rules {
-				for i := range kept {
-					if shares(&drafted.Rule, &kept[i]) {
-						t.Errorf("%s is for a field of %s", textOf(drafted.Rule), textOf(kept[i]))
-					}
-				}
-			}
-		})
-	}
-}
-
-// shares reports whether two rules have a path in common.
-func shares(a, b *v1alpha1.Rule) bool {
-	spoke, hub := a.Paths()
-	otherSpoke, otherHub := b.Paths()
-	among := func(all []v1alpha1.Path) func(v1alpha1.Path) bool {
-		return func(path v1alpha1.Path) bool { return slices.Contains(all, path) }
-	}
-	return slices.ContainsFunc(spoke, among(otherSpoke)) || slices.ContainsFunc(hub, among(otherHub))
 }

@@ -16,7 +16,7 @@ const maxLessons = 10
 
 // learn returns the hypotheses that explain the observations.
 func (d *drafter) learn() ([]*hypothesis, error) {
-	_, unruled, err := d.judge.confirm(nil, nests(nil))
+	_, unruled, err := d.judge.confirm(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (d *drafter) learn() ([]*hypothesis, error) {
 		p.rename(refused)
 		p.renameAs(guessed, refused)
 		all := p.propose(d.judge.observations, suspects)
-		chosen, tried, err := d.judge.confirm(all, nests(d.guesser.pairs))
+		chosen, tried, err := d.judge.confirm(all)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (d *drafter) learn() ([]*hypothesis, error) {
 		}
 		if more := d.defaultsFrom(tried, chosen); len(more) > 0 {
 			all = append(all, more...)
-			if chosen, _, err = d.judge.confirm(all, nests(d.guesser.pairs)); err != nil {
+			if chosen, _, err = d.judge.confirm(all); err != nil {
 				return nil, err
 			}
 		}
@@ -81,25 +81,9 @@ func (p *proposer) renameAs(guessed map[*field]*field, refused map[string]bool) 
 	p.pair(p.pairs.renamed)
 }
 
-// nests returns whether a rule may be for a field in an object, list or map that another rule only gives
-// another name. Without an inner rule, it returns whether the outer one only gives another name.
-func nests(p *pairs) func(outer, inner *hypothesis) bool {
-	return func(outer, inner *hypothesis) bool {
-		if p == nil || outer.rule.Move == nil || p.renamed[outer.spoke[0]] != outer.hub[0] {
-			return false
-		}
-		return inner == nil || len(inner.spoke) == 0 || len(inner.hub) == 0 || inner.spoke[0].within(outer.spoke[0]) == inner.hub[0].within(outer.hub[0])
-	}
-}
-
 // defaultsFrom proposes defaults for fields that always get the same value.
 func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hypothesis) {
-	owned := map[*field]*hypothesis{}
-	for _, h := range chosen {
-		for _, f := range slices.Concat(h.spoke, h.hub) {
-			owned[f] = h
-		}
-	}
+	owned := ownersOf(chosen)
 	filled := map[spotOf]*filling{}
 	for at := range tried.differ {
 		if d.guesser.pairs.partner[at.field] == nil && !at.field.isElement() && ownerOf(at.field, owned) == nil {
@@ -224,7 +208,7 @@ func (d *drafter) tryOnly(rules []*hypothesis) ([]*hypothesis, *trial, error) {
 		clone := *h
 		copies = append(copies, &clone)
 	}
-	used, result, err := d.judge.compiled(copies, nests(d.guesser.pairs))
+	used, result, err := d.judge.compiled(copies)
 	if err != nil {
 		return nil, nil, err
 	}

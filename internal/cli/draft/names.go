@@ -4,10 +4,12 @@
 package draft
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 )
 
@@ -221,12 +223,7 @@ func overlap(a, b []int) float64 {
 // sharedNames returns the share of names that the fields in two objects, or in their elements, have in
 // common.
 func sharedNames(a, b *field) float64 {
-	if elements := a.children["[*]"]; elements != nil {
-		a = elements
-	}
-	if elements := b.children["[*]"]; elements != nil {
-		b = elements
-	}
+	a, b = cmp.Or(a.children[conversion.Each], a), cmp.Or(b.children[conversion.Each], b)
 	shared := 0
 	for name := range a.children {
 		if b.children[name] != nil {

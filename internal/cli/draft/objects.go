@@ -126,18 +126,12 @@ func (m *maker) value(f *field) (value any, found bool) {
 	switch {
 	case f.kind == "object" && f.children != nil:
 		return m.members(f)
-	case f.children[conversion.Each] != nil && f.kind == "array":
-		if !m.wanted(f) && (f.schema.MinItems == nil || *f.schema.MinItems == 0) {
-			return []any{}, false
-		}
-		element, found := m.value(f.children[conversion.Each])
-		return []any{element}, found || element != nil && m.only == nil
 	case f.children[conversion.Each] != nil:
-		if !m.wanted(f) {
-			return map[string]any{}, false
+		if needed := f.kind == "array" && f.schema.MinItems != nil && *f.schema.MinItems > 0; !needed && !m.wanted(f) {
+			return around(f), false
 		}
 		element, found := m.value(f.children[conversion.Each])
-		return map[string]any{"probe": element}, found || element != nil && m.only == nil
+		return around(f, element), found || element != nil && m.only == nil
 	}
 	form := 0
 	if m.all || f == m.only {
@@ -145,6 +139,17 @@ func (m *maker) value(f *field) (value any, found bool) {
 	}
 	value = m.scalar(f, form)
 	return value, value != nil && (f == m.only || m.all)
+}
+
+// around returns the list or map of a field, with an element or without any.
+func around(f *field, element ...any) any {
+	if f.kind == "array" {
+		return append([]any{}, element...)
+	}
+	if len(element) == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"probe": element[0]}
 }
 
 // wanted reports whether a field has a value besides required ones.
@@ -203,18 +208,11 @@ func (m *maker) scalar(f *field, form int) any {
 		return n
 	case "string":
 		return textIn(f.schema, n, form)
-	case "array":
-		if elements := f.schema.Items; elements != nil && elements.Schema != nil {
-			element := &field{schema: elements.Schema, kind: kindOf(elements.Schema), path: f.path}
-			if value := m.scalar(element, form); value != nil {
-				return []any{value}
+	case "array", kindMap:
+		if elements := elementsOf(f.schema); elements != nil {
+			if value := m.scalar(&field{schema: elements, kind: kindOf(elements), path: f.path}, form); value != nil {
+				return around(f, value)
 			}
-		}
-		return nil
-	case kindMap:
-		element := &field{schema: f.schema.AdditionalProperties.Schema, kind: kindOf(f.schema.AdditionalProperties.Schema), path: f.path}
-		if value := m.scalar(element, form); value != nil {
-			return map[string]any{"probe": value}
 		}
 		return nil
 	case "object":

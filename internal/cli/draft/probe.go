@@ -53,10 +53,6 @@ type prober struct {
 	bases map[bool]entries
 }
 
-func newProber(d *drafter) *prober {
-	return &prober{drafter: d, bases: map[bool]entries{}, report: &Probe{Problems: []string{}, NotProbed: []Place{}}}
-}
-
 // question is an object for the converter.
 type question struct {
 	object  []byte

@@ -123,7 +123,7 @@ func (p *proposer) propose(observations []*observation, suspects map[*field]bool
 		p.proposeRelation(r, n)
 	}
 	for both, n := range p.evidence.indexed {
-		if spoke, hub := both[0], both[1]; p.pairs.sameScope(spoke, hub) && (indexes(spoke, hub) || indexes(hub, spoke)) {
+		if spoke, hub := both[0], both[1]; p.pairs.sameScope(spoke, hub) && indexedBy(spoke, hub)+indexedBy(hub, spoke) != "" {
 			rule, elements, _ := ruleFor(spoke, hub, false)
 			p.add(&hypothesis{rule: rule, elements: elements, spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
 		}

@@ -4,7 +4,6 @@
 package draft
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,10 +62,8 @@ func ruleForWhole(spoke, hub *field, renames bool) (rule v1alpha1.Rule, problem 
 		return v1alpha1.Rule{}, "the schemas do not tell whether the string has one element or several: write an each rule, or cast as List"
 	case wraps(spoke, hub), wraps(hub, spoke):
 		return eachOf(spoke, hub, ""), ""
-	case indexes(spoke, hub):
-		return eachOf(spoke, hub, keysOf(spoke, hub)[0]), ""
-	case indexes(hub, spoke):
-		return eachOf(spoke, hub, keysOf(hub, spoke)[0]), ""
+	case indexedBy(spoke, hub)+indexedBy(hub, spoke) != "": // a field is the list, and the other one the map
+		return eachOf(spoke, hub, indexedBy(spoke, hub)+indexedBy(hub, spoke)), ""
 	case len(spoke.schema.Enum)+len(hub.schema.Enum) > 0:
 		return ruleForEnums(spoke, hub)
 	case castable(spoke, hub), castable(hub, spoke):
@@ -175,13 +172,10 @@ func listedValues(f *field) (values []string) {
 	if f.kind == "boolean" {
 		return []string{"true", "false"}
 	}
-	for _, value := range f.enum() {
-		var text string
-		if json.Unmarshal([]byte(value), &text) != nil {
-			text = value
-		}
-		values = append(values, text)
+	for _, value := range f.schema.Enum {
+		values = append(values, plain(strings.TrimSpace(string(value.Raw))))
 	}
+	slices.Sort(values)
 	return values
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -157,13 +156,7 @@ func (t *text) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", ar
 
 // comment writes one line. Names and values come from others: a line break in them would end the comment.
 func (t *text) comment(indent, format string, args ...any) {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar {
-			return ' '
-		}
-		return r
-	}, fmt.Sprintf(format, args...))
-	t.line("%s# %s", indent, line)
+	t.line("%s# %s", indent, terminal.OneLine(fmt.Sprintf(format, args...)))
 }
 
 func (t *text) list(title string, n int, item func(int) string) {
