@@ -12,9 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -77,12 +75,9 @@ func listNames(ctx context.Context, config *genericclioptions.ConfigFlags, kind 
 		return nil
 	}
 	var names []string
-	_ = meta.EachListItem(list, func(object runtime.Object) error {
-		if named, err := meta.Accessor(object); err == nil {
-			names = append(names, named.GetName())
-		}
-		return nil
-	})
+	for _, object := range list.Items {
+		names = append(names, object.Name)
+	}
 	return names
 }
 

@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -135,22 +137,14 @@ func (o *operateOptions) mayWrite(policy *v1alpha1.ConversionPolicy, change *edi
 
 // owns reports whether a field manager has the field.
 func owns(entry metav1.ManagedFieldsEntry, field string) bool {
-	if entry.FieldsV1 == nil {
+	owned, path := &fieldpath.Set{}, fieldpath.Path{}
+	if entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 		return false
 	}
-	raw := entry.FieldsV1.GetRawBytes()
-	for segment := range strings.SplitSeq(field, ".") {
-		members := map[string]json.RawMessage{}
-		if json.Unmarshal(raw, &members) != nil {
-			return false
-		}
-		below, ok := members["f:"+segment]
-		if !ok {
-			return false
-		}
-		raw = below
+	for name := range strings.SplitSeq(field, ".") {
+		path = append(path, fieldpath.FieldNameElement(name))
 	}
-	return true
+	return owned.Has(path)
 }
 
 func writeEdits(w io.Writer, edits []*edit) error {

@@ -87,7 +87,7 @@ type view interface {
 func (o *statusOptions) newView(w, messages io.Writer, one bool) view {
 	switch {
 	case o.output.isMachineReadable():
-		return &noView{outages{w: messages}}
+		w = io.Discard // programs get the output at the end
 	case isTerminal(w):
 		return &screen{w: w, write: func(to io.Writer, all []*overview.Overview) error {
 			return o.writeText(to, all, one, colorsOf(w))
@@ -118,13 +118,6 @@ func (o *outages) show(trouble string) error {
 func unansweredText(trouble string) string {
 	return "The API server does not answer, so changes are not seen until it does: " + trouble
 }
-
-// noView shows nothing else: programs get the output at the end.
-type noView struct{ outages }
-
-func (v *noView) show(_ []*overview.Overview, trouble string) error { return v.outages.show(trouble) }
-func (*noView) ticks() <-chan time.Time                             { return nil }
-func (*noView) stop()                                               {}
 
 // screen draws over its previous content.
 type screen struct {
