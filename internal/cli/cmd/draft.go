@@ -311,27 +311,16 @@ func (o *draftOptions) readPairs(input *draft.Input, stdin io.Reader, stderr io.
 	return pairs, nil
 }
 
-// converter returns the converter to ask, and what describes it.
-func (o *draftOptions) converter(ctx context.Context, crd string) (*askedConverter, error) {
-	if o.probeWebhook {
-		return o.webhook(ctx, crd)
-	}
-	var authority []byte
-	if o.authority != "" {
+// webhook returns where to ask: at a URL, or where the CustomResourceDefinition of the cluster names a conversion webhook.
+func (o *draftOptions) webhook(ctx context.Context, crd string) (*converters.Webhook, error) {
+	if !o.probeWebhook {
+		at := &converters.Webhook{Name: o.probe, URL: o.probe, ServerName: o.serverName}
 		var err error
-		if authority, err = os.ReadFile(o.authority); err != nil {
-			return nil, err
+		if o.authority != "" {
+			at.CABundle, err = os.ReadFile(o.authority)
 		}
+		return at, err
 	}
-	converter, err := probe.NewConverter(o.probe, authority, o.serverName)
-	if err != nil {
-		return nil, fmt.Errorf("--probe: %w", err)
-	}
-	return &askedConverter{Converter: converter, name: o.probe}, nil
-}
-
-// webhook returns the conversion webhook that a CustomResourceDefinition of the cluster names.
-func (o *draftOptions) webhook(ctx context.Context, crd string) (*askedConverter, error) {
 	definition, err := o.definitionInCluster(ctx, crd)
 	if err != nil {
 		return nil, err
@@ -340,49 +329,23 @@ func (o *draftOptions) webhook(ctx context.Context, crd string) (*askedConverter
 	if err != nil {
 		return nil, err
 	}
-	webhook, err := converters.Reach(ctx, config, definition)
+	return converters.Reach(ctx, config, definition)
+}
+
+// ask makes the input ask the converter, until ctx ends.
+func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Writer) (stop func(), err error) {
+	webhook, err := o.webhook(ctx, input.CRD.Name)
 	if err != nil {
 		return nil, err
 	}
 	converter, err := probe.NewConverter(webhook.URL, webhook.CABundle, webhook.ServerName)
 	if err != nil {
 		webhook.Close()
-		return nil, fmt.Errorf("the conversion webhook of %s: %w", crd, err)
-	}
-	return &askedConverter{converter, webhook.Name, webhook}, nil
-}
-
-// askedConverter is a converter with what describes it.
-type askedConverter struct {
-	*probe.Converter
-	name string
-	// webhook is nil for a converter with a URL.
-	webhook *converters.Webhook
-}
-
-func (c *askedConverter) close() {
-	c.Close()
-	if c.webhook != nil {
-		c.webhook.Close()
-	}
-}
-
-// failed adds to an error why the connection to the converter was lost, if that is known.
-func (c *askedConverter) failed(err error) error {
-	if c.webhook == nil {
-		return err
-	}
-	if problem := c.webhook.Problem(); problem != nil {
-		return fmt.Errorf("%w (the port-forward: %w)", err, problem)
-	}
-	return err
-}
-
-// ask makes the input ask the converter, until ctx ends.
-func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Writer) (stop func(), err error) {
-	converter, err := o.converter(ctx, input.CRD.Name)
-	if err != nil {
-		return nil, err
+		what := "--probe"
+		if o.probeWebhook {
+			what = "the conversion webhook of " + input.CRD.Name
+		}
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	shown := &progress{to: stderr, interactive: isTerminal(stderr), what: "requests"}
 	input.Progress = func(done, total int) { shown.page(int64(done), int64(total-done)) }
@@ -396,14 +359,18 @@ func (o *draftOptions) ask(ctx context.Context, input *draft.Input, stderr io.Wr
 		case probe.IsRefusal(err):
 			return nil, fmt.Errorf("%w: %w", draft.ErrRefused, err)
 		case errors.Is(ctx.Err(), context.Canceled):
-			return nil, fmt.Errorf("ask %s: interrupted", converter.name)
+			return nil, fmt.Errorf("ask %s: interrupted", webhook.Name)
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", converter.name, o.timeout)
+			return nil, fmt.Errorf("ask %s: not ready after %s: raise --timeout, or leave out --probe", webhook.Name, o.timeout)
 		}
-		return nil, fmt.Errorf("ask %s: %w", converter.name, converter.failed(err))
+		if problem := webhook.Problem(); problem != nil {
+			err = fmt.Errorf("%w (the port-forward: %w)", err, problem)
+		}
+		return nil, fmt.Errorf("ask %s: %w", webhook.Name, err)
 	}
 	return func() {
 		shown.clear()
-		converter.close()
+		converter.Close()
+		webhook.Close()
 	}, nil
 }
