@@ -6,7 +6,6 @@ package cmd
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 )
 
 // archivedRuleset is an annotation of an archived policy: the hash of its ruleset when it was archived.
@@ -82,49 +80,24 @@ func (o *archiveOptions) run(ctx context.Context, name string, stdout io.Writer)
 	if err != nil {
 		return err
 	}
-	_, err = stdout.Write(text)
+	_, err = io.WriteString(stdout, text)
 	return err
 }
 
-// archiveOf returns the text of an archive.
-func archiveOf(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, ruleset *conversion.Ruleset) ([]byte, error) {
-	spec := crd.Spec.DeepCopy()
-	spec.Conversion = nil // it names the converter of a cluster
-	rules, err := encode(archived{
-		v1alpha1.GroupVersion.String(), policyManifest,
-		archivedMetadata{policy.Name, map[string]string{archivedRuleset: ruleset.Hash()}}, policy.Spec,
+// archiveOf returns the text of an archive: both objects, without what belongs to one cluster.
+func archiveOf(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition, ruleset *conversion.Ruleset) (string, error) {
+	rules, err := written(&v1alpha1.ConversionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name, Annotations: map[string]string{archivedRuleset: ruleset.Hash()}}, Spec: policy.Spec,
 	})
-	if err != nil {
-		return nil, err
-	}
-	schemas, err := encode(archived{apiextensionsv1.SchemeGroupVersion.String(), definitionManifest, archivedMetadata{Name: crd.Name}, spec})
-	if err != nil {
-		return nil, err
-	}
-	head := fmt.Sprintf("# Converts objects of %s between %s, for example in a backup of Velero:\n#   %s convert --policy FILE --to VERSION < backup.tar.gz > converted.tar.gz\n",
-		policy.Name, strings.Join(ruleset.Versions, ", "), programName)
-	return []byte(head + rules + "---\n" + schemas), nil
-}
-
-// archived is an object without what belongs to one cluster.
-type archived struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Metadata   archivedMetadata `json:"metadata"`
-	Spec       any              `json:"spec"`
-}
-
-type archivedMetadata struct {
-	Name        string            `json:"name"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-func encode(object archived) (string, error) {
-	text, err := json.Marshal(object)
 	if err != nil {
 		return "", err
 	}
-	return manifest.Encode(text)
+	bare := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}, Spec: crd.Spec}
+	bare.Spec.Conversion = nil // it names the converter of a cluster
+	schemas, err := written(bare)
+	head := fmt.Sprintf("# Converts objects of %s between %s, for example in a backup of Velero:\n#   %s convert --policy FILE --to VERSION < backup.tar.gz > converted.tar.gz\n",
+		policy.Name, strings.Join(ruleset.Versions, ", "), programName)
+	return head + rules + "---\n" + schemas, err
 }
 
 // checkRuleset returns an error if rules of a file do not have the hash that the user expects, or that

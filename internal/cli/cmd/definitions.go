@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,17 @@ import (
 
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
 // definitions are the flags for the rules and the schemas.
@@ -32,21 +38,15 @@ func (d *definitions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&d.crd, "crd", "", "file of the CustomResourceDefinition; other documents in it are ignored")
 }
 
-// cluster provides definitions that are not in files.
-type cluster interface {
-	Policy(ctx context.Context, name string) (*v1alpha1.ConversionPolicy, error)
-	Definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
-}
-
 // read finds the policy of the name, or the only one, and its
 // CustomResourceDefinition. Without a cluster, both must be in files.
-func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, error) {
-	if err := d.validate(name, live != nil); err != nil {
+func (d *definitions) read(ctx context.Context, name string, from *live.Cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, error) {
+	if err := d.validate(name, from != nil); err != nil {
 		return nil, nil, err
 	}
 	var all, known []manifest.Object
 	var err error
-	file := d.definitionFile(live)
+	file := d.definitionFile(from)
 	if file != "" {
 		if all, err = objectsIn(file); err != nil {
 			return nil, nil, err
@@ -63,42 +63,42 @@ func (d *definitions) read(ctx context.Context, name string, live cluster) (*v1a
 			return nil, nil, err
 		}
 	}
-	policy, err := d.readPolicy(ctx, name, all, known, live)
+	policy, err := d.readPolicy(ctx, name, all, known, from)
 	if err != nil {
 		return nil, nil, err
 	}
 	if file == "" {
-		crd, err := live.Definition(ctx, policy.Name)
+		crd, err := from.Definition(ctx, policy.Name)
 		return policy, crd, err
 	}
-	crd, err := definitionOf(file, known, policy.Name)
+	object, err := named(file, known, policy.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	crd, err := verify.ReadDefinition(object)
 	return policy, crd, err
 }
 
 // clusterFor returns the cluster of definitions that are not in files, nil if both are in files.
-func (d *definitions) clusterFor(config *genericclioptions.ConfigFlags) (cluster, error) {
+func (d *definitions) clusterFor(config *genericclioptions.ConfigFlags) (*live.Cluster, error) {
 	if d.policy != "" && d.crd != "" {
-		return nil, nil
+		return nil, nil //nolint:nilnil // No cluster is needed then, and there is no error.
 	}
-	connected, err := connectToRead(config)
-	if err != nil {
-		return nil, err
-	}
-	return connected, nil
+	return connectToRead(config)
 }
 
 // definitionFile returns the file of the CustomResourceDefinition, empty for that of the cluster. An
 // archive of a policy has both.
-func (d *definitions) definitionFile(live cluster) string {
-	if d.crd == "" && live == nil {
+func (d *definitions) definitionFile(from *live.Cluster) string {
+	if d.crd == "" && from == nil {
 		return d.policy
 	}
 	return d.crd
 }
 
-func (d *definitions) validate(name string, live bool) error {
+func (d *definitions) validate(name string, inCluster bool) error {
 	switch {
-	case !live && d.policy == "":
+	case !inCluster && d.policy == "":
 		return errors.New("--policy is required: the file of the ConversionPolicy")
 	case d.policy == "" && name == "":
 		return errors.New("which policy? Name it as the argument, for example crontabs.example.com, or pass a file with --policy")
@@ -107,9 +107,9 @@ func (d *definitions) validate(name string, live bool) error {
 }
 
 // readPolicy finds the policy in the objects of its file, or in the cluster.
-func (d *definitions) readPolicy(ctx context.Context, name string, all, crds []manifest.Object, live cluster) (*v1alpha1.ConversionPolicy, error) {
+func (d *definitions) readPolicy(ctx context.Context, name string, all, crds []manifest.Object, from *live.Cluster) (*v1alpha1.ConversionPolicy, error) {
 	if d.policy == "" {
-		return live.Policy(ctx, name)
+		return from.Policy(ctx, name)
 	}
 	policies, err := ofKind(d.policy, all, v1alpha1.GroupVersion.Group, "ConversionPolicy")
 	if err != nil {
@@ -218,18 +218,10 @@ func policyOf(ctx context.Context, object manifest.Object) (*v1alpha1.Conversion
 	return policy, nil
 }
 
-func definitionOf(file string, objects []manifest.Object, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	object, err := named(file, objects, name)
-	if err != nil {
-		return nil, err
-	}
-	return verify.ReadDefinition(object)
-}
-
 // compile reads the policy and its CustomResourceDefinition, and compiles the rules. The error lists all that is
 // wrong with them.
-func (d *definitions) compile(ctx context.Context, name string, live cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, compile.Result, error) {
-	policy, crd, err := d.read(ctx, name, live)
+func (d *definitions) compile(ctx context.Context, name string, from *live.Cluster) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, compile.Result, error) {
+	policy, crd, err := d.read(ctx, name, from)
 	if err != nil {
 		return nil, nil, compile.Result{}, err
 	}
@@ -247,4 +239,35 @@ func listOf(found []verify.RuleError) string {
 		lines = append(lines, "  "+err.Path+": "+err.Message)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// written returns a definition in YAML as a user would write it: with only the name, labels and annotations in its
+// metadata, and without a status.
+func written(object client.Object) (string, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return "", err
+	}
+	var members struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(text, &members); err != nil {
+		return "", err
+	}
+	kind, err := apiutil.GVKForObject(object, scheme.New())
+	if err != nil {
+		return "", err
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	text, err = json.Marshal(struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Metadata   metav1.ObjectMeta `json:"metadata"`
+		Spec       json.RawMessage   `json:"spec"`
+	}{kind.GroupVersion().String(), kind.Kind, metav1.ObjectMeta{Name: object.GetName(), Labels: object.GetLabels(), Annotations: annotations}, members.Spec})
+	if err != nil {
+		return "", err
+	}
+	return manifest.Encode(text)
 }

@@ -99,7 +99,11 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 		return err
 	}
 	ctx := command.Context()
-	connected, err := o.connect()
+	connect := o.definitions.clusterFor
+	if len(o.files) == 0 {
+		connect = connectToRead
+	}
+	connected, err := connect(o.config)
 	if err != nil {
 		return err
 	}
@@ -133,14 +137,6 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	return o.output.write(stdout, report, func(w io.Writer) error {
 		return report.WriteTables(w, explain.Table{Wide: o.output.form == formWide, Colors: colorsOf(stdout)})
 	})
-}
-
-// connect returns nil if everything is in files.
-func (o *explainOptions) connect() (*live.Cluster, error) {
-	if len(o.files) > 0 && o.definitions.policy != "" && o.definitions.crd != "" {
-		return nil, nil //nolint:nilnil // The command needs no cluster then, and there is no error.
-	}
-	return connectToRead(o.config)
 }
 
 // inCluster reads one object, and returns the name of its CustomResourceDefinition.
@@ -201,11 +197,7 @@ func (o *explainOptions) versionToRead(crd *apiextensionsv1.CustomResourceDefini
 
 // explainer compiles the rules, from files or the cluster.
 func (o *explainOptions) explainer(ctx context.Context, name string, connected *live.Cluster) (*explain.Explainer, *explain.Report, error) {
-	var from cluster
-	if connected != nil {
-		from = connected
-	}
-	policy, _, result, err := o.definitions.compile(ctx, name, from)
+	policy, _, result, err := o.definitions.compile(ctx, name, connected)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,7 +6,6 @@ package cmd
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,8 +34,7 @@ type playgroundOptions struct {
 	definitions definitions
 	files       []string
 	port        uint16
-	live        bool
-	liveOptions liveOptions
+	liveOptions
 }
 
 func newPlaygroundCommand() *cobra.Command {
@@ -69,9 +67,8 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	flags.Uint16Var(&options.port, "port", 0, "port of the page on this computer; 0 for any that is free")
-	flags.BoolVar(&options.live, "live", false, "let the page test the policy on the objects in a cluster")
-	options.liveOptions.addFlags(command)
-	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
+	options.liveOptions.addFlags(command, "let the page test the policy on the objects in a cluster")
+	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
@@ -83,10 +80,8 @@ func (o *playgroundOptions) validate(args []string) error {
 		return errors.New("which CustomResourceDefinition? Name it as the argument, for example crontabs.example.com, or pass a file with --crd")
 	case o.live && len(args) > 0 && o.definitions.crd != "":
 		return errors.New("the CustomResourceDefinition is that of the argument, or of --crd: leave out one of them")
-	case !o.live:
-		return o.liveOptions.checkUnused()
 	}
-	return o.liveOptions.validate()
+	return o.liveOptions.validate(nil)
 }
 
 func (o *playgroundOptions) run(command *cobra.Command, args []string) error {
@@ -99,7 +94,7 @@ func (o *playgroundOptions) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	live, err := o.cluster(command.ErrOrStderr())
+	live, err := o.cluster(command)
 	if err != nil {
 		return err
 	}
@@ -138,7 +133,7 @@ func (o *playgroundOptions) texts(ctx context.Context, name string, stdin io.Rea
 		return playground.Sample(), nil
 	}
 	if name != "" {
-		if texts, err = o.inCluster(ctx, name); err != nil {
+		if texts, err = o.textsInCluster(ctx, name); err != nil {
 			return texts, err
 		}
 	}
@@ -165,9 +160,9 @@ func (o *playgroundOptions) texts(ctx context.Context, name string, stdin io.Rea
 	return texts, err
 }
 
-// inCluster reads a CustomResourceDefinition, and its policy if there is one, without what the cluster adds to them.
-func (o *playgroundOptions) inCluster(ctx context.Context, name string) (texts playground.Input, err error) {
-	api, err := connect(o.liveOptions.config)
+// textsInCluster reads a CustomResourceDefinition, and its policy if there is one, without what the cluster adds to them.
+func (o *playgroundOptions) textsInCluster(ctx context.Context, name string) (texts playground.Input, err error) {
+	api, err := connect(o.config)
 	if err != nil {
 		return texts, err
 	}
@@ -175,8 +170,7 @@ func (o *playgroundOptions) inCluster(ctx context.Context, name string) (texts p
 	if err := api.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		return texts, fmt.Errorf("read CustomResourceDefinition %s of the cluster: %w", name, err)
 	}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	if texts.CRD, err = written(crd, "status"); err != nil {
+	if texts.CRD, err = written(crd); err != nil {
 		return texts, err
 	}
 	err = api.Get(ctx, client.ObjectKey{Name: name}, policy)
@@ -186,53 +180,20 @@ func (o *playgroundOptions) inCluster(ctx context.Context, name string) (texts p
 	case err != nil:
 		return texts, fmt.Errorf("read ConversionPolicy %s of the cluster: %w", name, err)
 	}
-	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ConversionPolicy"))
-	texts.Policy, err = written(policy, "status")
+	texts.Policy, err = written(policy)
 	return texts, err
 }
 
-// written returns an object in YAML as a user would write it: with only the name, labels and annotations in metadata,
-// and without other fields.
-func written(object client.Object, without ...string) (string, error) {
-	encoded, err := json.Marshal(object)
-	if err != nil {
-		return "", err
-	}
-	members := map[string]any{}
-	if err := json.Unmarshal(encoded, &members); err != nil {
-		return "", err
-	}
-	for _, name := range without {
-		delete(members, name)
-	}
-	metadata := map[string]any{"name": object.GetName()}
-	if labels := object.GetLabels(); len(labels) > 0 {
-		metadata["labels"] = labels
-	}
-	annotations := object.GetAnnotations()
-	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	if len(annotations) > 0 {
-		metadata["annotations"] = annotations
-	}
-	members["metadata"] = metadata
-	if encoded, err = json.Marshal(members); err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
-	err = manifest.Write(&out, manifest.YAML, []manifest.Document{{JSON: encoded}})
-	return out.String(), err
-}
-
 // cluster returns nil without --live.
-func (o *playgroundOptions) cluster(stderr io.Writer) (*server.Live, error) {
+func (o *playgroundOptions) cluster(command *cobra.Command) (*server.Live, error) {
 	if !o.live {
 		return nil, nil //nolint:nilnil // there is no cluster, and no error
 	}
-	config, err := reach(o.liveOptions.config)
+	config, err := reach(o.config)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := o.liveOptions.connect(stderr)
+	_, objects, err := o.sources(command, nil, true)
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,9 @@ import (
 type reportOptions struct {
 	definitions definitions
 	files       []string
-	live        bool
-	liveOptions liveOptions
-	hideValues  bool
-	timeless    bool
+	liveOptions
+	hideValues bool
+	timeless   bool
 }
 
 func newReportCommand() *cobra.Command {
@@ -60,24 +59,18 @@ Exit codes:
 	flags := command.Flags()
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
-	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
 	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may contain values")
 	flags.BoolVar(&options.timeless, "timeless", false, "leave out the time of creation: the same input makes the same file, byte for byte")
-	options.liveOptions.addFlags(command)
-	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
+	options.liveOptions.addFlags(command, "try the rules on the objects in a cluster")
+	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
 func (o *reportOptions) validate(stdout io.Writer) error {
-	switch {
-	case isTerminal(stdout):
+	if isTerminal(stdout) {
 		return errors.New("the report is HTML and cannot be shown in a terminal: send it to a file, for example with > report.html")
-	case o.live && len(o.files) > 0:
-		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
-	case !o.live:
-		return o.liveOptions.checkUnused()
 	}
-	return o.liveOptions.validate()
+	return o.liveOptions.validate(o.files)
 }
 
 func (o *reportOptions) run(command *cobra.Command, args []string) error {
@@ -86,11 +79,11 @@ func (o *reportOptions) run(command *cobra.Command, args []string) error {
 	}
 	name := strings.Join(args, "")
 	ctx := command.Context()
-	definitions, objects, err := o.sources(command)
+	from, objects, err := o.sources(command, o.files, o.definitions.policy == "" || o.definitions.crd == "")
 	if err != nil {
 		return err
 	}
-	policy, crd, err := o.definitions.read(ctx, name, definitions.cluster())
+	policy, crd, err := o.definitions.read(ctx, name, from)
 	if err != nil {
 		return err
 	}
@@ -109,20 +102,6 @@ func (o *reportOptions) run(command *cobra.Command, args []string) error {
 		return &exitError{exitFound, errors.New("problems found; see the report")}
 	}
 	return nil
-}
-
-// sources returns the source of the policy and the CustomResourceDefinition, and of
-// the objects.
-func (o *reportOptions) sources(command *cobra.Command) (definitions, objects source, err error) {
-	files := fileSource{o.files, stdinOf(command)}
-	if !o.live && o.definitions.policy != "" && o.definitions.crd != "" {
-		return files, files, nil
-	}
-	cluster, err := o.liveOptions.connect(command.ErrOrStderr())
-	if o.live {
-		return cluster, cluster, err
-	}
-	return cluster, files, err
 }
 
 // from describes where the policy and the CustomResourceDefinition come from.

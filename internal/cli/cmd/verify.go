@@ -23,8 +23,7 @@ type verifyOptions struct {
 	definitions definitions
 	files       []string
 	output      output
-	live        bool
-	liveOptions liveOptions
+	liveOptions
 }
 
 func newVerifyCommand() *cobra.Command {
@@ -62,10 +61,9 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
-	flags.BoolVar(&options.live, "live", false, "try the rules on the objects in a cluster")
-	options.liveOptions.addFlags(command)
+	options.liveOptions.addFlags(command, "try the rules on the objects in a cluster")
 	acceptContexts(command)
-	command.ValidArgsFunction = firstArgument(namesIn(options.liveOptions.config, policyKind))
+	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }
 
@@ -73,13 +71,7 @@ func (o *verifyOptions) validate() error {
 	if err := o.output.validate(); err != nil {
 		return err
 	}
-	if o.live && len(o.files) > 0 {
-		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
-	}
-	if !o.live {
-		return o.liveOptions.checkUnused()
-	}
-	return o.liveOptions.validate()
+	return o.liveOptions.validate(o.files)
 }
 
 func (o *verifyOptions) run(command *cobra.Command, args []string) error {
@@ -88,7 +80,7 @@ func (o *verifyOptions) run(command *cobra.Command, args []string) error {
 	}
 	name := strings.Join(args, "")
 	reporting := reporting[verify.Report]{
-		config: o.liveOptions.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
+		config: o.config, output: &o.output, stdout: command.OutOrStdout(), stderr: command.ErrOrStderr(),
 		find:      func(ctx context.Context) (*verify.Report, error) { return o.find(ctx, command, name) },
 		writeText: func(w, _ io.Writer, report *verify.Report) error { return report.WriteText(w) },
 		findings: func(report *verify.Report) *findings.Report {
@@ -100,15 +92,15 @@ func (o *verifyOptions) run(command *cobra.Command, args []string) error {
 }
 
 func (o *verifyOptions) find(ctx context.Context, command *cobra.Command, name string) (*verify.Report, error) {
-	source, err := o.source(command)
+	from, objects, err := o.sources(command, o.files, false)
 	if err != nil {
 		return nil, err
 	}
-	policy, crd, err := o.definitions.read(ctx, name, source.cluster())
+	policy, crd, err := o.definitions.read(ctx, name, from)
 	if err != nil {
 		return nil, err
 	}
-	return try(ctx, policy, crd, source)
+	return try(ctx, policy, crd, objects)
 }
 
 func judgeVerify(report *verify.Report) error {
@@ -131,44 +123,26 @@ func try(ctx context.Context, policy *v1alpha1.ConversionPolicy, crd *apiextensi
 	from := ""
 	if checker.Valid() {
 		checker.Canaries(ctx)
-		if from, err = objects.check(ctx, checker, crd.Name); err != nil {
+		if from, err = objects(ctx, checker, crd.Name); err != nil {
 			return nil, err
 		}
 	}
 	return checker.Report(from), nil
 }
 
-// source provides the objects.
-type source interface {
-	// cluster is nil if everything is in files.
-	cluster() cluster
-	// check passes all objects of the CustomResourceDefinition to the checker, and
-	// returns where they come from.
-	check(ctx context.Context, checker *verify.Checker, crd string) (from string, err error)
-}
+// source passes all objects of a CustomResourceDefinition to the checker, and returns where they come from.
+type source func(ctx context.Context, checker *verify.Checker, crd string) (from string, err error)
 
-func (o *verifyOptions) source(command *cobra.Command) (source, error) {
-	if o.live {
-		return o.liveOptions.connect(command.ErrOrStderr())
+// inFiles are the objects in files.
+func inFiles(files []string, stdin io.Reader) source {
+	return func(ctx context.Context, checker *verify.Checker, _ string) (string, error) {
+		objects, err := readObjects(files, stdin)
+		if err != nil {
+			return "", err
+		}
+		for _, object := range objects {
+			checker.Check(ctx, object)
+		}
+		return sourcesOf(files), nil
 	}
-	return fileSource{o.files, stdinOf(command)}, nil
-}
-
-// fileSource has objects in files.
-type fileSource struct {
-	files []string
-	stdin io.Reader
-}
-
-func (fileSource) cluster() cluster { return nil }
-
-func (s fileSource) check(ctx context.Context, checker *verify.Checker, _ string) (string, error) {
-	objects, err := readObjects(s.files, s.stdin)
-	if err != nil {
-		return "", err
-	}
-	for _, object := range objects {
-		checker.Check(ctx, object)
-	}
-	return sourcesOf(s.files), nil
 }

@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,13 +24,15 @@ import (
 
 // liveOptions are the flags that select objects of a cluster.
 type liveOptions struct {
+	live     bool
 	config   *genericclioptions.ConfigFlags
 	sample   int64
 	selector string
 	pageSize int64
 }
 
-func (o *liveOptions) addFlags(command *cobra.Command) {
+func (o *liveOptions) addFlags(command *cobra.Command, usage string) {
+	command.Flags().BoolVar(&o.live, "live", false, usage)
 	o.config = namespacedFlags(command, "with --live: try only the objects of this namespace; default all namespaces")
 	flags := command.Flags()
 	flags.StringVarP(&o.selector, "selector", "l", "", "with --live: try only the objects with these labels")
@@ -47,11 +50,16 @@ func (o *liveOptions) checkUnused() error {
 	return nil
 }
 
-func (o *liveOptions) validate() error {
-	if o.sample < 0 {
+// validate checks the flags of a command that tests objects in files, or in a cluster.
+func (o *liveOptions) validate(files []string) error {
+	switch {
+	case !o.live:
+		return o.checkUnused()
+	case len(files) > 0:
+		return errors.New("-f and --live exclude each other: objects come from files, or from a cluster")
+	case o.sample < 0:
 		return fmt.Errorf("--sample must not be negative, is %d", o.sample)
-	}
-	if o.pageSize < 1 {
+	case o.pageSize < 1:
 		return fmt.Errorf("--page-size must be at least 1, is %d", o.pageSize)
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
@@ -60,72 +68,71 @@ func (o *liveOptions) validate() error {
 	return nil
 }
 
-func (o *liveOptions) connect(stderr io.Writer) (source, error) {
-	connected, err := connectToRead(o.config)
-	if err != nil {
-		return nil, err
+// sources returns the cluster, nil if the command needs none, and the source of the objects.
+func (o *liveOptions) sources(command *cobra.Command, files []string, needsCluster bool) (*live.Cluster, source, error) {
+	if !o.live && !needsCluster {
+		return nil, inFiles(files, stdinOf(command)), nil
 	}
-	return &liveSource{connected, o, &progress{to: stderr, interactive: isTerminal(stderr), what: "objects"}}, nil
+	from, err := connectToRead(o.config)
+	if o.live {
+		return from, o.inCluster(from, command.ErrOrStderr()), err
+	}
+	return from, inFiles(files, stdinOf(command)), err
 }
 
-// liveSource has objects in a cluster.
-type liveSource struct {
-	live     *live.Cluster
-	options  *liveOptions
-	progress *progress
-}
-
-func (s *liveSource) cluster() cluster { return s.live }
-
-func (s *liveSource) check(ctx context.Context, checker *verify.Checker, name string) (string, error) {
-	// The definition of the cluster, even if a file has one: it says how objects are stored.
-	crd, err := s.live.Definition(ctx, name)
-	if err != nil {
-		return "", err
+// inCluster are the objects in a cluster that the flags select.
+func (o *liveOptions) inCluster(from *live.Cluster, stderr io.Writer) source {
+	shown := &progress{to: stderr, interactive: isTerminal(stderr), what: "objects"}
+	return func(ctx context.Context, checker *verify.Checker, name string) (string, error) {
+		// The definition of the cluster, even if a file has one: it says how objects are stored.
+		crd, err := from.Definition(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		version, asStored, err := live.VersionToRead(crd)
+		if err != nil {
+			return "", err
+		}
+		if err := o.checkFits(checker, crd, version); err != nil {
+			return "", err
+		}
+		if !asStored || len(crd.Status.StoredVersions) > 1 {
+			checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which the command read them (stored: %s): they passed through the current conversion of the cluster, which is %s",
+				version, strings.Join(crd.Status.StoredVersions, ", "), crds.Strategy(crd)))
+		}
+		query := live.Query{
+			Resource: crds.Resource(crd, version), Namespace: *o.config.Namespace,
+			Selector: o.selector, Sample: o.sample, PageSize: o.pageSize,
+		}
+		err = from.Objects(ctx, query, func(object manifest.Object) { checker.Check(ctx, object) }, shown.page)
+		shown.end()
+		return o.describe(version), err
 	}
-	version, asStored, err := live.VersionToRead(crd)
-	if err != nil {
-		return "", err
-	}
-	if err := s.checkFits(checker, crd, version); err != nil {
-		return "", err
-	}
-	if !asStored || len(crd.Status.StoredVersions) > 1 {
-		checker.Warn(fmt.Sprintf("some objects are stored in another version than %s, in which the command read them (stored: %s): they passed through the current conversion of the cluster, which is %s",
-			version, strings.Join(crd.Status.StoredVersions, ", "), crds.Strategy(crd)))
-	}
-	query := live.Query{
-		Resource: crds.Resource(crd, version), Namespace: *s.options.config.Namespace,
-		Selector: s.options.selector, Sample: s.options.sample, PageSize: s.options.pageSize,
-	}
-	err = s.live.Objects(ctx, query, func(object manifest.Object) { checker.Check(ctx, object) }, s.progress.page)
-	s.progress.end()
-	return s.describe(version), err
 }
 
 // checkFits returns an error if the policy or the flags do not fit the objects of the cluster.
-func (s *liveSource) checkFits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
+func (o *liveOptions) checkFits(checker *verify.Checker, crd *apiextensionsv1.CustomResourceDefinition, version string) error {
 	if !slices.Contains(checker.Versions(), version) {
 		return fmt.Errorf("the cluster has objects of version %s, but the policy converts only %s: add the version to the CustomResourceDefinition of --crd",
 			version, strings.Join(checker.Versions(), ", "))
 	}
-	if *s.options.config.Namespace != "" && crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+	if *o.config.Namespace != "" && crd.Spec.Scope == apiextensionsv1.ClusterScoped {
 		return fmt.Errorf("%s has no namespaces: leave out --namespace", crd.Spec.Names.Kind)
 	}
 	return nil
 }
 
 // describe says which objects were read.
-func (s *liveSource) describe(version string) string {
+func (o *liveOptions) describe(version string) string {
 	text := "the cluster, at version " + version
-	if namespace := *s.options.config.Namespace; namespace != "" {
+	if namespace := *o.config.Namespace; namespace != "" {
 		text += ", in namespace " + namespace
 	}
-	if s.options.selector != "" {
-		text += ", with labels " + s.options.selector
+	if o.selector != "" {
+		text += ", with labels " + o.selector
 	}
-	if s.options.sample > 0 {
-		text += fmt.Sprintf(", the first %d at most", s.options.sample)
+	if o.sample > 0 {
+		text += fmt.Sprintf(", the first %d at most", o.sample)
 	}
 	return text
 }
