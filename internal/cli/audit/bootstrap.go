@@ -29,7 +29,7 @@ func bootstrap(o *Observed) []Finding {
 			fmt.Sprintf("make it request %s, migrate all objects, and stop serving the other versions; or run the converter where it does not need these objects: %s",
 				crds.StorageVersion(o.CRD), bootstrapPage))
 	}
-	switch config := o.clientConfig(); {
+	switch config := o.ClientConfig(); {
 	case o.webhook() == nil:
 		return []Finding{found("; if a webhook in the cluster is to convert them").as(SeverityNote, Possible)}
 	case config != nil && config.Service != nil:

@@ -20,7 +20,7 @@ func TestBootstrap(t *testing.T) {
 	ofGroup := func(group string, conditions ...string) func(*Observed) {
 		return func(o *Observed) {
 			o.CRD.Spec.Group = group
-			if config := o.clientConfig(); config != nil {
+			if config := o.ClientConfig(); config != nil {
 				config.CABundle = bundle
 			}
 			for _, condition := range conditions {
@@ -54,7 +54,7 @@ func TestBootstrap(t *testing.T) {
 // TestBootstrapPage: text and JSON say what to do, and where that is described.
 func TestBootstrapPage(t *testing.T) {
 	observed := &Observed{CRD: definition(t, converts), Live: true, Now: now}
-	observed.CRD.Spec.Group, observed.clientConfig().CABundle = "cilium.io", authority(t, 365)
+	observed.CRD.Spec.Group, observed.ClientConfig().CABundle = "cilium.io", authority(t, 365)
 	report := NewReport(1, Check(observed), nil, SeverityWarning)
 	var text bytes.Buffer
 	expect.NoError(t, report.WriteTable(&text, Table{Wide: true}))

@@ -19,7 +19,7 @@ const cureBundle = "write the certificate authority of the webhook's certificate
 // caBundle checks what API servers trust. A bundle whose certificates have all
 // expired verifies nothing: API servers also check the expiry of an authority.
 func caBundle(o *Observed) []Finding {
-	config := o.clientConfig()
+	config := o.ClientConfig()
 	if config == nil {
 		return nil
 	}

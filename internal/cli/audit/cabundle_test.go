@@ -20,7 +20,7 @@ const converts = "versions: {v1 served storage: {a: string}, v2 served: {b: stri
 func TestCABundle(t *testing.T) {
 	trusting := func(bundle []byte, more ...func(*Observed)) func(*Observed) {
 		return func(o *Observed) {
-			o.clientConfig().CABundle = bundle
+			o.ClientConfig().CABundle = bundle
 			for _, change := range more {
 				change(o)
 			}
@@ -28,7 +28,7 @@ func TestCABundle(t *testing.T) {
 	}
 	injected := func(o *Observed) { o.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "n/c"} }
 	inFile := func(o *Observed) { o.Live = false }
-	atURL := func(o *Observed) { *o.clientConfig() = apiextensionsv1.WebhookClientConfig{URL: new(string)} }
+	atURL := func(o *Observed) { *o.ClientConfig() = apiextensionsv1.WebhookClientConfig{URL: new(string)} }
 	works := func(o *Observed) { o.Reads = []Read{{Version: "v1", Object: "o"}, {Version: "v2", Object: "o"}} }
 	const empty = "Warning Certain CABundleEmpty -: caBundle is empty: API servers verify the webhook with public authorities, which issue no certificates for Services"
 	run(t, map[string]check{
@@ -50,7 +50,7 @@ func TestCABundle(t *testing.T) {
 
 func TestHandshake(t *testing.T) {
 	shook := func(handshake Handshake) func(*Observed) {
-		return func(o *Observed) { o.clientConfig().CABundle, o.Handshake = authority(t, 365), &handshake }
+		return func(o *Observed) { o.ClientConfig().CABundle, o.Handshake = authority(t, 365), &handshake }
 	}
 	run(t, map[string]check{
 		"verified": {crd: converts, observe: shook(Handshake{Address: "svc.ns.svc:443", NotAfter: now.Add(31 * 24 * time.Hour)})},

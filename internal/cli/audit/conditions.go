@@ -5,9 +5,9 @@ package audit
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -18,13 +18,10 @@ const stuckAfter = 5 * time.Minute
 const cureStructure = "fix the schema: without structure the API server prunes, defaults and validates nothing"
 
 func (o *Observed) condition(kind apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) *apiextensionsv1.CustomResourceDefinitionCondition {
-	i := slices.IndexFunc(o.CRD.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return condition.Type == kind && condition.Status == status
-	})
-	if i < 0 {
-		return nil
+	if found := apihelpers.FindCRDCondition(o.CRD, kind); found != nil && found.Status == status {
+		return found
 	}
-	return &o.CRD.Status.Conditions[i]
+	return nil
 }
 
 // established reports names that are taken before anything else: then the definition is

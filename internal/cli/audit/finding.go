@@ -163,6 +163,15 @@ func (f Finding) as(severity Severity, confidence Confidence) Finding {
 	return f
 }
 
+// of returns the finding with the affected fields, and none without any.
+func (f Finding) of(fields []string) []Finding {
+	if len(fields) == 0 {
+		return nil
+	}
+	f.Fields = fields
+	return []Finding{f}
+}
+
 // few lists the first names, and counts the others.
 func few(names []string) string {
 	const most = 5

@@ -35,7 +35,7 @@ func managers(o *Observed) []Finding {
 		}
 		evidence := fmt.Sprintf("in %d of %d objects that the audit read, metadata.managedFields has writes at %s, by %s (%s)",
 			len(names[old]), len(o.Objects), old, few(clients[old]), few(names[old]))
-		if o.version(old) == nil {
+		if version, _ := crds.Version(o.CRD, old); version == nil {
 			found = append(found, o.certain(ManagedFieldsOld, old, evidence+": the definition no longer has the version, so server-side apply of these objects fails",
 				fmt.Sprintf("set metadata.managedFields of the objects to [{}]; conversion-operator dependents %s --version %s finds all of them", o.CRD.Name, old)).as(SeverityWarning, Certain))
 			continue

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -44,8 +43,8 @@ func (o *Observed) unpruned() bool {
 // noneWith compares one version with the storage version.
 func (o *Observed) noneWith(version, storage string) []Finding {
 	result := compile.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
-	if len(result.Errors) > 0 {
-		return o.incomparable(version, result.Errors)
+	if len(result.Errors) > 0 { // a schema in a file that no API server would accept
+		return []Finding{o.certain(NonStructuralSchema, version, "there is no conversion, and the fields of the versions cannot be compared: "+result.Errors.ToAggregate().Error(), cureStructure)}
 	}
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
@@ -67,11 +66,6 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	return slices.Concat(o.differsFrom(version, storage, differ), o.lostWith(version, storage, oneSided(dropped)), o.hiddenFrom(version, storage, oneSided(hidden)))
 }
 
-// incomparable reports a schema in a file that no API server would accept.
-func (o *Observed) incomparable(version string, errs field.ErrorList) []Finding {
-	return []Finding{o.certain(NonStructuralSchema, version, "there is no conversion, and the fields of the versions cannot be compared: "+errs.ToAggregate().Error(), cureStructure)}
-}
-
 // acceptedLosses are the fields that the ConversionPolicy gives up by name.
 func (o *Observed) acceptedLosses() []string {
 	if o.Policy == nil {
@@ -83,45 +77,34 @@ func (o *Observed) acceptedLosses() []string {
 // differsFrom reports fields with another type: clients receive unexpected values, and the
 // schema refuses the values that they write.
 func (o *Observed) differsFrom(version, storage string, fields []string) []Finding {
-	if len(fields) == 0 {
-		return nil
-	}
-	finding := o.certain(NoneTypesDiffer, version,
+	return o.certain(NoneTypesDiffer, version,
 		fmt.Sprintf("there is no conversion, and in %s the type of %s differs from the storage version %s: values written at one are invalid at the other: %s",
 			version, terminal.Count(len(fields), "field"), storage, few(fields)),
-		fmt.Sprintf(cureConvert, version))
-	finding.Fields = fields
-	return []Finding{finding}
+		fmt.Sprintf(cureConvert, version)).of(fields)
 }
 
 // lostWith reports fields that clients can write at a version, but the API server does not store.
 func (o *Observed) lostWith(version, storage string, fields []string) []Finding {
-	if len(fields) == 0 {
-		return nil
-	}
 	lacks := fmt.Sprintf("there is no conversion, and the storage version %s lacks %s of %s", storage, terminal.Count(len(fields), "field"), version)
-	finding := o.certain(NoneLosesFields, version,
-		lacks+": the API server silently drops values written to them: "+few(fields), fmt.Sprintf(cureConvert, version))
 	if !crds.Serves(o.CRD, version) {
-		finding.Evidence = lacks + ", in which objects may still be stored: a write of such an object drops them: " + few(fields)
-		finding.Cure = "convert before objects are written or migrated: a ConversionPolicy with rules preserves such fields"
+		return o.certain(NoneLosesFields, version,
+			lacks+", in which objects may still be stored: a write of such an object drops them: "+few(fields),
+			"convert before objects are written or migrated: a ConversionPolicy with rules preserves such fields").of(fields)
 	}
-	finding.Fields = fields
-	return []Finding{finding}
+	return o.certain(NoneLosesFields, version,
+		lacks+": the API server silently drops values written to them: "+few(fields), fmt.Sprintf(cureConvert, version)).of(fields)
 }
 
 // hiddenFrom reports fields that clients of a version do not see, and drop when they replace
 // an object.
 func (o *Observed) hiddenFrom(version, storage string, fields []string) []Finding {
-	if len(fields) == 0 || !crds.Serves(o.CRD, version) {
+	if !crds.Serves(o.CRD, version) {
 		return nil
 	}
-	finding := o.certain(NoneHidesFields, version,
+	return o.certain(NoneHidesFields, version,
 		fmt.Sprintf("there is no conversion, and %s lacks %s of the storage version %s: a client that replaces an object at %s silently drops them: %s",
 			version, terminal.Count(len(fields), "field"), storage, version, few(fields)),
-		fmt.Sprintf(cureConvert, version))
-	finding.Fields = fields
-	return []Finding{finding}
+		fmt.Sprintf(cureConvert, version)).of(fields)
 }
 
 // only returns the definition with two of its versions.

@@ -125,8 +125,8 @@ func (o *Observed) webhook() *apiextensionsv1.WebhookConversion {
 	return o.CRD.Spec.Conversion.Webhook
 }
 
-// clientConfig returns how API servers call the webhook, or nil.
-func (o *Observed) clientConfig() *apiextensionsv1.WebhookClientConfig {
+// ClientConfig returns how API servers call the webhook, or nil.
+func (o *Observed) ClientConfig() *apiextensionsv1.WebhookClientConfig {
 	if webhook := o.webhook(); webhook != nil {
 		return webhook.ClientConfig
 	}
@@ -137,13 +137,4 @@ func (o *Observed) clientConfig() *apiextensionsv1.WebhookClientConfig {
 func (o *Observed) proven() bool {
 	storage := crds.StorageVersion(o.CRD)
 	return slices.ContainsFunc(o.Reads, func(read Read) bool { return read.Failure == "" && read.Version != storage })
-}
-
-// version returns a version of the definition, or nil.
-func (o *Observed) version(name string) *apiextensionsv1.CustomResourceDefinitionVersion {
-	i := slices.IndexFunc(o.CRD.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool { return version.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &o.CRD.Spec.Versions[i]
 }

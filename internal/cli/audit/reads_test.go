@@ -12,7 +12,7 @@ import (
 
 func TestReads(t *testing.T) {
 	read := func(reads ...Read) func(*Observed) {
-		return func(o *Observed) { o.clientConfig().CABundle, o.Reads = authority(t, 365), reads }
+		return func(o *Observed) { o.ClientConfig().CABundle, o.Reads = authority(t, 365), reads }
 	}
 	run(t, map[string]check{
 		"not tried":   {crd: converts, observe: read()},

@@ -6,7 +6,6 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -50,17 +49,6 @@ func TestReport(t *testing.T) {
 			golden.Check(t, out.String(), name)
 		})
 	}
-}
-
-// TestColorsKeepColumns checks that colors do not change the width of columns.
-func TestColorsKeepColumns(t *testing.T) {
-	var colored, uncolored bytes.Buffer
-	for out, table := range map[*bytes.Buffer]Table{&colored: {Color: true}, &uncolored: {}} {
-		expect.NoError(t, sample(SeverityNote).WriteTable(out, table))
-	}
-	bare := regexp.MustCompile("\x1b\\[[0-9]+m").ReplaceAllString(colored.String(), "")
-	expect.Equal(t, "the table has colors", true, bare != colored.String())
-	expect.Equal(t, "table without its colors", uncolored.String(), bare)
 }
 
 func TestNothingFound(t *testing.T) {

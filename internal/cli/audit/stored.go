@@ -27,7 +27,7 @@ func storedVersions(o *Observed) []Finding {
 			"write the CustomResourceDefinition, such as by kubectl annotate, and the API server adds it; a ConversionPolicy does that by itself"))
 	}
 	for _, name := range o.CRD.Status.StoredVersions {
-		version := o.version(name)
+		version, _ := crds.Version(o.CRD, name)
 		switch {
 		case version == nil:
 			found = append(found, o.certain(StoredVersionUnknown, name,

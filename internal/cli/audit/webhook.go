@@ -8,26 +8,23 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 )
 
-// defaultPort of a Service, if the definition names none.
-const defaultPort = 443
+// DefaultPort of a Service, if the definition names none.
+const DefaultPort = 443
 
 // service checks the Service between API servers and the webhook. A Service without
 // any call so far will fail with the first object of another version.
 func service(o *Observed) []Finding {
-	config := o.clientConfig()
+	config := o.ClientConfig()
 	if o.Service == nil || config == nil || config.Service == nil {
 		return nil
 	}
 	name := config.Service.Namespace + "/" + config.Service.Name
-	port := int32(defaultPort)
-	if config.Service.Port != nil {
-		port = *config.Service.Port
-	}
-	breaks := o.breaks()
+	port, breaks := ptr.Deref(config.Service.Port, DefaultPort), o.breaks()
 	switch {
 	case !o.Service.Found:
 		return []Finding{o.certain(ServiceMissing, "", fmt.Sprintf("spec.conversion calls Service %s, which does not exist: %s", name, breaks),

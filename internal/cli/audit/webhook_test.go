@@ -11,7 +11,7 @@ import (
 func TestService(t *testing.T) {
 	bundle := authority(t, 365)
 	behind := func(service *Service) func(*Observed) {
-		return func(o *Observed) { o.clientConfig().CABundle, o.Service = bundle, service }
+		return func(o *Observed) { o.ClientConfig().CABundle, o.Service = bundle, service }
 	}
 	const breaks = "objects that are stored in one version cannot be read or written at another"
 	run(t, map[string]check{
@@ -38,7 +38,7 @@ func TestReviewVersions(t *testing.T) {
 	reviews := func(versions string) string {
 		return strings.Replace(converts, "conversionReviewVersions: [v1]", "conversionReviewVersions: "+versions, 1)
 	}
-	trusted := func(o *Observed) { o.clientConfig().CABundle = authority(t, 365) }
+	trusted := func(o *Observed) { o.ClientConfig().CABundle = authority(t, 365) }
 	run(t, map[string]check{
 		"both": {crd: reviews("[v1beta1, v1]"), observe: trusted},
 		"old": {crd: reviews("[v1alpha1, v1beta1]"), observe: trusted, want: []string{

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/utils/ptr"
 )
 
 // Webhook is where a conversion webhook answers.
@@ -105,10 +106,7 @@ func (w *Webhook) Problem() error {
 // findPod returns a ready pod of a Service, and the port that it listens on. Its error continues a sentence about the
 // Service.
 func findPod(ctx context.Context, api kubernetes.Interface, named *apiextensionsv1.ServiceReference) (pod string, port int32, err error) {
-	wanted := int32(443)
-	if named.Port != nil {
-		wanted = *named.Port
-	}
+	wanted := ptr.Deref(named.Port, 443)
 	service, err := api.CoreV1().Services(named.Namespace).Get(ctx, named.Name, metav1.GetOptions{})
 	if err != nil {
 		return "", 0, unreadable(err)

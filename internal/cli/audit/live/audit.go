@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
@@ -46,9 +47,12 @@ type Options struct {
 // auditor is one audit of one cluster.
 type auditor struct {
 	Options
-	client   rest.Interface
-	related  related
-	services services
+	client rest.Interface
+	// policies and migrations belong to definitions, by the names of these.
+	policies   map[string]*v1alpha1.ConversionPolicy
+	migrations map[string][]audit.Migration
+	// services are read once, because definitions of a project share one.
+	services sync.Map
 
 	mu         sync.Mutex
 	findings   []audit.Finding
@@ -63,8 +67,14 @@ func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Re
 	if err != nil {
 		return nil, err
 	}
-	a := &auditor{Options: options, client: client, notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{}}
-	if err := a.readRelated(ctx); err != nil {
+	a := &auditor{
+		Options: options, client: client, policies: map[string]*v1alpha1.ConversionPolicy{}, migrations: map[string][]audit.Migration{},
+		notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{},
+	}
+	if err := a.readPolicies(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.readMigrations(ctx); err != nil {
 		return nil, err
 	}
 	group, inGroup := errgroup.WithContext(ctx)
@@ -100,9 +110,9 @@ func (a *auditor) check(ctx context.Context, crd *apiextensionsv1.CustomResource
 func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) *audit.Observed {
 	o := &audit.Observed{
 		CRD: crd, Live: true, Next: a.Next[crd.Name], Now: a.Now, Soon: a.Soon,
-		Policy: a.related.policies[crd.Name], Migrations: a.related.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
+		Policy: a.policies[crd.Name], Migrations: a.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
 	}
-	webhook := clientConfig(crd)
+	webhook := o.ClientConfig()
 	if webhook != nil && webhook.Service != nil {
 		o.Service = a.service(ctx, crd.Name, webhook.Service)
 	}
@@ -120,7 +130,7 @@ func (a *auditor) checkPoliciesAlone() {
 	if len(a.Names) > 0 {
 		return
 	}
-	for name, policy := range a.related.policies {
+	for name, policy := range a.policies {
 		if !a.checked[name] {
 			a.findings = append(a.findings, audit.Check(&audit.Observed{Policy: policy, Live: true, Now: a.Now})...)
 		}
@@ -132,11 +142,4 @@ func (a *auditor) skip(crd, what string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.notChecked[audit.NotChecked{CRD: crd, What: what, Why: err.Error()}] = true
-}
-
-func clientConfig(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.WebhookClientConfig {
-	if crd.Spec.Conversion == nil || crd.Spec.Conversion.Webhook == nil {
-		return nil
-	}
-	return crd.Spec.Conversion.Webhook.ClientConfig
 }

@@ -5,6 +5,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
@@ -45,12 +47,8 @@ func handshake(ctx context.Context, config *apiextensionsv1.WebhookClientConfig)
 // The name of a Service resolves only inside a cluster.
 func addressOf(config *apiextensionsv1.WebhookClientConfig) (address, name string) {
 	if service := config.Service; service != nil {
-		port := int32(443)
-		if service.Port != nil {
-			port = *service.Port
-		}
 		name = service.Name + "." + service.Namespace + ".svc"
-		return net.JoinHostPort(name, fmt.Sprint(port)), name
+		return net.JoinHostPort(name, fmt.Sprint(ptr.Deref(service.Port, audit.DefaultPort))), name
 	}
 	if config.URL == nil {
 		return "", ""
@@ -59,9 +57,5 @@ func addressOf(config *apiextensionsv1.WebhookClientConfig) (address, name strin
 	if err != nil || target.Hostname() == "" {
 		return "", ""
 	}
-	port := target.Port()
-	if port == "" {
-		port = "443"
-	}
-	return net.JoinHostPort(target.Hostname(), port), target.Hostname()
+	return net.JoinHostPort(target.Hostname(), cmp.Or(target.Port(), "443")), target.Hostname()
 }

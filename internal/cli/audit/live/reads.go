@@ -42,7 +42,7 @@ const (
 // single object is read from etcd, and converted by the webhook.
 func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 	served := crds.ServedVersions(o.CRD)
-	if len(served) == 0 || unchanged(o.CRD) || !crds.Condition(o.CRD, apiextensionsv1.Established) {
+	if len(served) == 0 || unchanged(o) || !crds.Condition(o.CRD, apiextensionsv1.Established) {
 		return
 	}
 	version := served[0]
@@ -64,8 +64,8 @@ func (a *auditor) reads(ctx context.Context, o *audit.Observed) {
 
 // unchanged reports whether a definition never had another version, and converts
 // nothing: then reading an object cannot show a problem.
-func unchanged(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return len(crd.Spec.Versions) == 1 && crd.Generation == 1 && clientConfig(crd) == nil
+func unchanged(o *audit.Observed) bool {
+	return len(o.CRD.Spec.Versions) == 1 && o.CRD.Generation == 1 && o.ClientConfig() == nil
 }
 
 // list observes some objects, and returns the first of them, or nil.
@@ -106,20 +106,17 @@ func (a *auditor) read(ctx context.Context, o *audit.Observed, version string, o
 	if object.Namespace != "" {
 		parent = path.Join(parent, "namespaces", object.Namespace)
 	}
-	err := a.sendOnce(ctx, a.client.Get().AbsPath(parent, o.CRD.Spec.Names.Plural, object.Name).SetHeader("Accept", oneAsMetadata), &metav1.PartialObjectMetadata{})
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	// An API server that cannot convert asks clients to retry.
+	request := a.client.Get().AbsPath(parent, o.CRD.Spec.Names.Plural, object.Name).SetHeader("Accept", oneAsMetadata).MaxRetries(0)
+	err := verify.Send(ctx, request, &metav1.PartialObjectMetadata{})
 	switch {
 	case err == nil:
 		o.Reads = append(o.Reads, audit.Read{Version: version, Object: fullName(object)})
 	case !apierrors.IsNotFound(err): // deleted since the list
 		a.readFailed(o, version, fullName(object), err)
 	}
-}
-
-// sendOnce does not retry: an API server that cannot convert asks clients to retry.
-func (a *auditor) sendOnce(ctx context.Context, request *rest.Request, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return verify.Send(ctx, request.MaxRetries(0), into)
 }
 
 // readFailed records an object that was not read. For a broken object, API servers return

@@ -17,24 +17,16 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
-// related are objects that belong to definitions, by the names of the definitions.
-type related struct {
-	policies   map[string]*v1alpha1.ConversionPolicy
-	migrations map[string][]audit.Migration
-}
-
-// readRelated reads the objects that may belong to definitions. A cluster may lack their kinds.
-func (a *auditor) readRelated(ctx context.Context) error {
-	a.related = related{map[string]*v1alpha1.ConversionPolicy{}, map[string][]audit.Migration{}}
+func (a *auditor) readPolicies(ctx context.Context) error {
 	policies := v1alpha1.ConversionPolicyList{}
 	group := v1alpha1.GroupVersion
 	if err := a.optional(ctx, "ConversionPolicies", &policies, "/apis", group.Group, group.Version, "conversionpolicies"); err != nil {
 		return err
 	}
 	for i := range policies.Items {
-		a.related.policies[policies.Items[i].Name] = &policies.Items[i]
+		a.policies[policies.Items[i].Name] = &policies.Items[i]
 	}
-	return a.readMigrations(ctx)
+	return nil
 }
 
 // optional reads a list whose kind may be missing or forbidden. It fails only if it
@@ -85,7 +77,7 @@ func (a *auditor) readMigrations(ctx context.Context) error {
 		for _, item := range list.Items {
 			resource := item.Spec.Resource
 			name := resource.Resource + "." + resource.Group
-			a.related.migrations[name] = append(a.related.migrations[name], item.observed())
+			a.migrations[name] = append(a.migrations[name], item.observed())
 		}
 		if list.Kind != "" {
 			return nil

@@ -17,13 +17,10 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
-// services are read once, because definitions of a project share one.
-type services struct{ known sync.Map }
-
 // service reads a Service, and its endpoints; nil if the audit may not read them.
 func (a *auditor) service(ctx context.Context, crd string, reference *apiextensionsv1.ServiceReference) *audit.Service {
 	name := types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}
-	once, _ := a.services.known.LoadOrStore(name, sync.OnceValues(func() (*audit.Service, error) { return a.readService(ctx, name) }))
+	once, _ := a.services.LoadOrStore(name, sync.OnceValues(func() (*audit.Service, error) { return a.readService(ctx, name) }))
 	found, err := once.(func() (*audit.Service, error))()
 	if err != nil {
 		a.skip(crd, "Service "+name.String(), err)
