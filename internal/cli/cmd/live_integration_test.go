@@ -17,9 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +29,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
 	"github.com/conversion-operator/conversion-operator/internal/cli/overview"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
@@ -62,7 +59,6 @@ func TestLive(t *testing.T) {
 	extend(t, writer)
 	setConditions(t, writer, metav1.ConditionFalse, v1alpha1.ReasonMigrating, metav1.ConditionFalse)
 	play("applied")
-	t.Run("an audit by its role", func(t *testing.T) { auditAsItsRole(t, writer) })
 	t.Run("dependents", func(t *testing.T) { dependentsLive(t, writer) })
 	t.Run("a playground", func(t *testing.T) { playLive(t) })
 	play("operated")
@@ -108,50 +104,6 @@ func contextsOfLive(t *testing.T, kubeconfig string) string {
 	file := write(t, "kubeconfig", "")
 	expect.NoError(t, clientcmd.WriteToFile(*config, file))
 	return file
-}
-
-// auditAsItsRole audits as a user with the audit role only: everything is checked except reads of
-// objects.
-func auditAsItsRole(t *testing.T, writer client.Client) {
-	text, err := os.ReadFile("../../../config/rbac/audit/role.yaml")
-	expect.NoError(t, err)
-	role := &rbacv1.ClusterRole{}
-	expect.NoError(t, yaml.UnmarshalStrict(text, role))
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "auditor"}},
-	}
-	for _, object := range []client.Object{role, binding} {
-		expect.NoError(t, writer.Create(t.Context(), object))
-	}
-	awaitRights(t, writer)
-	for _, test := range []struct {
-		args       []string
-		notChecked bool
-	}{{[]string{"--no-reads"}, false}, {nil, true}} {
-		stdout, stderr, err := run(append([]string{"audit", "--as=auditor", "-o=json"}, test.args...)...)
-		report := audit.Report{}
-		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-			t.Fatalf("%v; stderr is %q", err, stderr)
-		}
-		if ExitCode(err) != 1 || len(report.Findings) < 3 || len(report.NotChecked) > 0 != test.notChecked {
-			t.Errorf("%v: %d findings, not checked: %v; %v", test.args, len(report.Findings), report.NotChecked, err)
-		}
-	}
-}
-
-// awaitRights waits until the API server has seen the binding of the role.
-func awaitRights(t *testing.T, writer client.Client) {
-	t.Helper()
-	expect.Eventually(t, "the auditor may list policies", func() (bool, string) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "auditor",
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "conversion-operator.io", Resource: "conversionpolicies"},
-		}}
-		err := writer.Create(t.Context(), review)
-		return err == nil && review.Status.Allowed, fmt.Sprint(err, review.Status)
-	})
 }
 
 // playLive begins with what the cluster has, and tests it on its objects.
@@ -240,11 +192,9 @@ func extend(t *testing.T, writer client.Client) {
 	t.Helper()
 	text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
 	expect.NoError(t, err)
-	wanted, there := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	wanted := &apiextensionsv1.CustomResourceDefinition{}
 	expect.NoError(t, yaml.UnmarshalStrict(text, wanted))
-	expect.NoError(t, writer.Get(t.Context(), client.ObjectKeyFromObject(wanted), there))
-	there.Spec.Versions = wanted.Spec.Versions
-	expect.NoError(t, writer.Update(t.Context(), there))
+	testenv.ChangeCRD(t, writer, wanted.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = wanted.Spec.Versions })
 	expect.Success(t, "v1 is served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: wanted.Spec.Group, Version: "v1", Kind: wanted.Spec.Names.Kind + "List"})
