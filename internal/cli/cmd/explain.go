@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/explain"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
@@ -118,16 +119,16 @@ func (o *explainOptions) run(command *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	explainer, report, err := o.explainer(ctx, name, connected)
+	explainer, ruleset, err := o.explainer(ctx, name, connected)
 	if err != nil {
 		return err
 	}
-	kind := explainer.Kind()
-	explained, err := ofKind(sourcesOf(o.files), objects, kind.Group, kind.Kind)
+	explained, err := ofKind(sourcesOf(o.files), objects, ruleset.Group, ruleset.Kind)
 	if err != nil {
 		return err
 	}
-	if err := o.explain(explainer, report, explained); err != nil {
+	report, err := o.explain(explainer, ruleset, explained)
+	if err != nil {
 		return err
 	}
 	if others := len(objects) - len(explained); others > 0 {
@@ -196,7 +197,7 @@ func (o *explainOptions) versionToRead(crd *apiextensionsv1.CustomResourceDefini
 }
 
 // explainer compiles the rules, from files or the cluster.
-func (o *explainOptions) explainer(ctx context.Context, name string, connected *live.Cluster) (*explain.Explainer, *explain.Report, error) {
+func (o *explainOptions) explainer(ctx context.Context, name string, connected *live.Cluster) (*explain.Explainer, *conversion.Ruleset, error) {
 	policy, _, result, err := o.definitions.compile(ctx, name, connected)
 	if err != nil {
 		return nil, nil, err
@@ -205,32 +206,33 @@ func (o *explainOptions) explainer(ctx context.Context, name string, connected *
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.to != "" && !slices.Contains(explainer.Versions(), o.to) {
-		return nil, nil, fmt.Errorf("--to must be one of %s, is %q", strings.Join(explainer.Versions(), ", "), o.to)
+	if versions := result.Ruleset.Versions; o.to != "" && !slices.Contains(versions, o.to) {
+		return nil, nil, fmt.Errorf("--to must be one of %s, is %q", strings.Join(versions, ", "), o.to)
 	}
-	return explainer, explainer.Report(), nil
+	return explainer, result.Ruleset, nil
 }
 
-// explain adds each object at each requested version.
-func (o *explainOptions) explain(explainer *explain.Explainer, report *explain.Report, objects []manifest.Object) error {
+// explain explains each object at each requested version.
+func (o *explainOptions) explain(explainer *explain.Explainer, ruleset *conversion.Ruleset, objects []manifest.Object) (*explain.Report, error) {
+	report := explainer.Report()
 	for _, object := range objects {
 		_, own, _ := strings.Cut(object.APIVersion, "/")
-		for _, version := range explainer.Versions() {
+		for _, version := range ruleset.Versions {
 			if version == own || o.to != "" && version != o.to {
 				continue
 			}
 			explained, err := explainer.Object(object.String(), object.JSON, version, o.all)
 			if err != nil {
-				return &exitError{exitFound, err}
+				return nil, &exitError{exitFound, err}
 			}
 			report.Objects = append(report.Objects, explained)
 		}
 	}
 	if len(report.Objects) == 0 {
-		return fmt.Errorf("nothing to convert: every object is already at %s", o.to)
+		return nil, fmt.Errorf("nothing to convert: every object is already at %s", o.to)
 	}
 	if o.field != "" && !report.Only(o.field) {
-		return fmt.Errorf("no object has a value at %s: --all explains fields that objects do not have", o.field)
+		return nil, fmt.Errorf("no object has a value at %s: --all explains fields that objects do not have", o.field)
 	}
-	return nil
+	return report, nil
 }

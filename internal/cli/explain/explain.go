@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
@@ -122,16 +120,8 @@ func New(policy *v1alpha1.ConversionPolicy, result compile.Result) (*Explainer, 
 	if err != nil {
 		return nil, err
 	}
-	declarative := policy.Spec.Converter.Declarative
-	return &Explainer{result, rulesOf(declarative), keysOf(declarative), converter}, nil
-}
-
-// Versions returns the versions to which objects can be converted.
-func (e *Explainer) Versions() []string { return e.result.Ruleset.Versions }
-
-// Kind returns the kind that is converted, of any version.
-func (e *Explainer) Kind() schema.GroupKind {
-	return schema.GroupKind{Group: e.result.Ruleset.Group, Kind: e.result.Ruleset.Kind}
+	rules, keys := rulesOf(policy.Spec.Converter.Declarative)
+	return &Explainer{result, rules, keys, converter}, nil
 }
 
 // Report returns a report without objects.

@@ -158,7 +158,8 @@ func TestEveryKindOfRule(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
 	load(t, policy, "rules", "policy.yaml")
 	explained := map[string]bool{}
-	for at, rule := range rulesOf(policy.Spec.Converter.Declarative) {
+	rules, _ := rulesOf(policy.Spec.Converter.Declarative)
+	for at, rule := range rules {
 		explained[rule.kind] = true
 		explained["use"] = explained["use"] || strings.HasSuffix(at, "ruleGroups[0].rules[0] (used by spokes[0].rules[10])")
 	}

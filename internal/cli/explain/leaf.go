@@ -46,34 +46,30 @@ func (l leaves) containing(p path) *leaf {
 	return best
 }
 
+// first returns the first leaf field that has a property, nil if there is none.
+func (l leaves) first(has func(leaf) bool) *leaf {
+	if i := slices.IndexFunc(l, has); i >= 0 {
+		return &l[i]
+	}
+	return nil
+}
+
 // ruledAs returns a leaf field of the rule that covers exactly this field, nil if there is none.
 func (l leaves) ruledAs(p path) *leaf {
-	i := slices.IndexFunc(l, func(leaf leaf) bool { return leaf.Rule != "" && slices.Equal(parse(leaf.Root), p) })
-	if i < 0 {
-		return nil
-	}
-	return &l[i]
+	return l.first(func(leaf leaf) bool { return leaf.Rule != "" && slices.Equal(parse(leaf.Root), p) })
 }
 
 // ruledIn returns a leaf field of a rule in an object, nil if there is none.
 func (l leaves) ruledIn(p path) *leaf {
-	i := slices.IndexFunc(l, func(leaf leaf) bool { return leaf.Rule != "" && leaf.path.matches(p) })
-	if i < 0 {
-		return nil
-	}
-	return &l[i]
+	return l.first(func(leaf leaf) bool { return leaf.Rule != "" && leaf.path.matches(p) })
 }
 
 // movedAs returns a leaf field in an object, list or map that a rule moves as a whole, nil if there is none.
 func (l leaves) movedAs(p path) *leaf {
-	i := slices.IndexFunc(l, func(leaf leaf) bool {
+	return l.first(func(leaf leaf) bool {
 		root := parse(leaf.Root)
 		return leaf.Rule != "" && len(root) == len(p) && p.matches(root)
 	})
-	if i < 0 {
-		return nil
-	}
-	return &l[i]
 }
 
 // below reports whether there are leaf fields below a field.

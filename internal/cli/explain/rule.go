@@ -24,27 +24,19 @@ type rule struct {
 // pairsInside reports whether the rule is for a value of which fields correspond without rules of their own.
 func (r rule) pairsInside() bool { return r.kind == "move" || r.kind == "each" }
 
-// keysOf returns the fields by which rules identify elements of lists.
-func keysOf(converter *v1alpha1.DeclarativeConverter) (keys []string) {
+// rulesOf returns the rules of a policy by their positions, those of groups for each of their uses, and the fields by
+// which rules identify elements of lists.
+func rulesOf(converter *v1alpha1.DeclarativeConverter) (rules map[string]rule, keys []string) {
+	rules = map[string]rule{}
 	for i := range converter.Spokes {
 		for _, rule := range compile.Rules(converter, i) {
+			rules[rule.At] = ruleOf(&rule.Rule)
 			if rule.Each != nil && rule.Each.Key != "" {
 				keys = append(keys, rule.Each.Key)
 			}
 		}
 	}
-	return keys
-}
-
-// rulesOf returns the rules of a policy by their positions, those of groups for each of their uses.
-func rulesOf(converter *v1alpha1.DeclarativeConverter) map[string]rule {
-	rules := map[string]rule{}
-	for i := range converter.Spokes {
-		for _, rule := range compile.Rules(converter, i) {
-			rules[rule.At] = ruleOf(&rule.Rule)
-		}
-	}
-	return rules
+	return rules, keys
 }
 
 func ruleOf(r *v1alpha1.Rule) rule {

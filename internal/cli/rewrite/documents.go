@@ -154,12 +154,8 @@ func (w *rewriting) document(i int, root *yaml.Node, limit int) {
 
 // member returns the value of a member, nil if there is none.
 func member(of *yaml.Node, name string) *yaml.Node {
-	for i := 0; of.Kind == yaml.MappingNode && i+1 < len(of.Content); i += 2 {
-		if of.Content[i].Value == name {
-			return of.Content[i+1]
-		}
-	}
-	return nil
+	_, value := manifest.Child(of, name)
+	return value
 }
 
 // unaliased returns the node that an alias stands for, or the node itself.

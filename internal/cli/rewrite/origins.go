@@ -5,6 +5,7 @@ package rewrite
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func newOrigins(object *explain.Object, before any) *origins {
 	pairs := map[string]*pair{}
 	found := &origins{before, map[string]path{"": {}}, map[string]path{"": {}}, map[string]path{}, map[string]path{}}
 	for _, field := range fieldsOf(object) {
-		after, source := path(field.after), path(field.before)
+		after, source := field.after, field.before
 		if field.plain {
 			found.plain[source.key()] = after
 		}
@@ -111,26 +112,21 @@ func (o *origins) add(after, before path) {
 
 // bestFirst sorts pairs: first values that keep their path, then those with the most fields.
 func bestFirst(pairs map[string]*pair) []*pair {
-	var all []*pair
-	for _, p := range pairs {
-		all = append(all, p)
-	}
 	moved := func(p *pair) int {
 		if slices.Equal(p.after, p.before) {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(all, func(a, b *pair) int {
+	return slices.SortedFunc(maps.Values(pairs), func(a, b *pair) int {
 		return cmp.Or(cmp.Compare(moved(a), moved(b)), cmp.Compare(b.fields, a.fields),
 			slices.Compare(a.after, b.after), slices.Compare(a.before, b.before))
 	})
-	return all
 }
 
 // movedField is a field that was copied or made from another one, or from several.
 type movedField struct {
-	after, before []string
+	after, before path
 	several       bool
 	// reshaped is explain.Source.Reshaped.
 	reshaped bool
@@ -149,12 +145,12 @@ func fieldsOf(object *explain.Object) []movedField {
 			moved, known := sourceOf(&field)
 			if known && i > 0 {
 				var first movedField
-				first, known = earlier[path(moved.before).key()]
+				first, known = earlier[moved.before.key()]
 				moved.before, moved.several, moved.plain = first.before, moved.several || first.several, moved.plain && first.plain
 				moved.reshaped = moved.reshaped || first.reshaped
 			}
 			if known {
-				next[path(moved.after).key()] = moved
+				next[moved.after.key()] = moved
 				fields = append(fields, moved)
 			}
 		}

@@ -68,7 +68,7 @@ func (r *Rewriter) convertPart(name string, before any) (*converted, error) {
 	}
 	known := map[string]bool{}
 	for _, field := range fieldsOf(&c.explanation) {
-		known[path(field.after).key()] = true
+		known[field.after.key()] = true
 	}
 	c.after = r.resource.Without(c.after)
 	for _, field := range c.explanation.Steps[len(c.explanation.Steps)-1].Fields {
@@ -87,8 +87,7 @@ func (r *Rewriter) movesAsWhole(c *converted, from path) bool {
 		return false
 	}
 	for _, field := range fieldsOf(&c.explanation) {
-		if len(field.before) >= len(from) && slices.Equal(field.before[:len(from)], from) &&
-			(len(field.after) < len(at) || !slices.Equal(field.after[:len(at)], at)) {
+		if field.before.isIn(from) && !field.after.isIn(at) {
 			return false
 		}
 	}
@@ -213,10 +212,9 @@ func without(object any, at path) any {
 	if !exists {
 		return object
 	}
-	if members[at[0]] = without(inner, at[1:]); len(at) > 1 {
-		if left, isMapping := members[at[0]].(map[string]any); isMapping && len(left) == 0 {
-			delete(members, at[0])
-		}
+	members[at[0]] = without(inner, at[1:])
+	if left, isMapping := members[at[0]].(map[string]any); isMapping && len(left) == 0 {
+		delete(members, at[0])
 	}
 	return members
 }

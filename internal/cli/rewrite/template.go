@@ -254,10 +254,7 @@ func (t *template) unsafe(c *converted) []fieldProblem {
 		if !t.has(text) || at[0] == "metadata" {
 			return
 		}
-		covered := slices.ContainsFunc(fields, func(f movedField) bool {
-			return f.plain && len(f.before) <= len(at) && slices.Equal(f.before, at[:len(f.before)])
-		})
-		if !covered {
+		if !slices.ContainsFunc(fields, func(f movedField) bool { return f.plain && at.isIn(f.before) }) {
 			problems = append(problems, fieldProblem{at, "the template writes its value, which a rule converts or spreads over several fields"})
 		}
 	})
