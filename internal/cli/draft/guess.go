@@ -70,7 +70,6 @@ func (h *hypothesis) rules() []v1alpha1.Rule {
 
 // guesser compares two schemas.
 type guesser struct {
-	lexicon          lexicon
 	spoke, hub       *field
 	spokes, hubs     []*field
 	pairs            *pairs
@@ -85,13 +84,13 @@ type guesser struct {
 
 func newGuesser(spoke, hub *props) *guesser {
 	g := &guesser{
-		lexicon: lexicon{numbers: map[string]int{}}, coveredBy: map[*field]*hypothesis{}, undecidedBecause: map[*field]string{},
+		coveredBy: map[*field]*hypothesis{}, undecidedBecause: map[*field]string{},
 		kept: map[*field]bool{}, keptBelow: map[*field]bool{},
 	}
 	g.spoke, g.spokes = treeOf(spoke)
 	g.hub, g.hubs = treeOf(hub)
-	g.lexicon.read(g.spokes)
-	g.lexicon.read(g.hubs)
+	readWords(g.spokes)
+	readWords(g.hubs)
 	g.pair(map[*field]*field{})
 	return g
 }
@@ -195,8 +194,7 @@ func (g *guesser) index() {
 	siblings := map[*field][]*field{}
 	for _, f := range open {
 		for _, word := range distinct(slices.Clone(f.words.name)) {
-			key := g.lexicon.texts[word]
-			g.byWord[key] = append(g.byWord[key], f)
+			g.byWord[word] = append(g.byWord[word], f)
 		}
 		g.byName[placeOf(f)] = append(g.byName[placeOf(f)], f)
 		siblings[f.parent] = append(siblings[f.parent], f)
@@ -223,7 +221,7 @@ func (g *guesser) index() {
 
 func (g *guesser) buckets(f *field) (buckets [][]*field) {
 	for _, word := range f.words.name {
-		buckets = append(buckets, g.byWord[g.lexicon.texts[word]])
+		buckets = append(buckets, g.byWord[word])
 	}
 	return append(buckets, g.byName[placeOf(f)])
 }
@@ -235,7 +233,7 @@ func (g *guesser) consider(spoke, hub *field) {
 	if !g.pairs.sameScope(spoke, hub) || !g.mayCorrespond(spoke, hub) {
 		return
 	}
-	if found := g.lexicon.compare(spoke, hub); found.score >= noteworthy {
+	if found := compareFields(spoke, hub); found.score >= noteworthy {
 		c := candidate{spoke, hub, found}
 		g.rivals[spoke], g.rivals[hub] = append(g.rivals[spoke], c), append(g.rivals[hub], c)
 	}

@@ -52,7 +52,7 @@ func (g *guesser) guessFormats() {
 // place is a word at the beginning of names in an object.
 type place struct {
 	object *field
-	word   int
+	word   string
 }
 
 // partsOf returns the fields of an object whose names, one after the other, are that of f.

@@ -13,57 +13,42 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 )
 
-// words are what a field is compared by. Each word is a number, which the lexicon gives.
+// words are what a field is compared by, without endings of plurals.
 type words struct {
 	// name are the words of the last name, in order; around those of the names above it.
-	name, around []int
+	name, around []string
 	// text are those of the description.
-	text []int
-}
-
-// lexicon numbers words.
-type lexicon struct {
-	numbers map[string]int
-	texts   []string
-}
-
-func (l *lexicon) number(word string) int {
-	if n, known := l.numbers[word]; known {
-		return n
-	}
-	n := len(l.numbers)
-	l.numbers[word], l.texts = n, append(l.texts, word)
-	return n
+	text []string
 }
 
 // maxWords bounds the words of a description that are compared.
 const maxWords = 60
 
-// read sets the words of all fields, parents first.
-func (l *lexicon) read(all []*field) {
+// readWords sets the words of all fields, parents first.
+func readWords(all []*field) {
 	for _, f := range all {
 		if f.parent != nil && !f.isElement() {
-			f.words.name = l.numbersOf(split(f.name()))
+			f.words.name = stems(split(f.name()))
 		}
 		if f.parent != nil {
 			f.words.around = distinct(append(slices.Clip(f.parent.words.around), f.parent.words.name...))
 		}
 		described := strings.FieldsFunc(strings.ToLower(f.schema.Description), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 		described = slices.DeleteFunc(described, func(word string) bool { return len(word) < 3 })
-		f.words.text = distinct(l.numbersOf(described[:min(len(described), maxWords)]))
+		f.words.text = distinct(stems(described[:min(len(described), maxWords)]))
 	}
 }
 
-func (l *lexicon) numbersOf(texts []string) (numbers []int) {
-	for _, text := range texts {
-		numbers = append(numbers, l.number(stem(text)))
+func stems(all []string) (found []string) {
+	for _, word := range all {
+		found = append(found, stem(word))
 	}
-	return numbers
+	return found
 }
 
-func distinct(numbers []int) []int {
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
+func distinct(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // split returns the words of a name such as hostPort or tls-secret, in lower case.
@@ -121,8 +106,8 @@ type likeness struct {
 	why   []string
 }
 
-func (l *lexicon) compare(spoke, hub *field) likeness {
-	name, why := l.compareNames(spoke, hub)
+func compareFields(spoke, hub *field) likeness {
+	name, why := compareNames(spoke, hub)
 	around := overlap(spoke.words.around, hub.words.around)
 	if spoke.parent.words.name == nil && hub.parent.words.name == nil {
 		around = max(around, 1)
@@ -156,29 +141,24 @@ func (l *lexicon) compare(spoke, hub *field) likeness {
 			found.why = append(found.why, "alike fields in it")
 		}
 	}
-	if around < 0.3 && text < 0.5 && l.isCommon(spoke) && l.isCommon(hub) {
+	if around < 0.3 && text < 0.5 && isCommon(spoke) && isCommon(hub) {
 		found.score *= 0.6
 	}
 	return found
 }
 
-func (l *lexicon) isCommon(f *field) bool {
-	return len(f.words.name) == 1 && slices.Contains(common, l.texts[f.words.name[0]])
+func isCommon(f *field) bool {
+	return len(f.words.name) == 1 && slices.Contains(common, f.words.name[0])
 }
 
 // compareNames compares two last names, and says in words how.
-func (l *lexicon) compareNames(spoke, hub *field) (float64, string) {
+func compareNames(spoke, hub *field) (float64, string) {
 	a, b := spoke.words.name, hub.words.name
 	if slices.Equal(a, b) {
 		return 1, "same name"
 	}
-	missing := func(from, in []int) (texts []string) {
-		for _, word := range from {
-			if !slices.Contains(in, word) {
-				texts = append(texts, l.texts[word])
-			}
-		}
-		return texts
+	missing := func(from, in []string) []string {
+		return slices.DeleteFunc(slices.Clone(from), func(word string) bool { return slices.Contains(in, word) })
 	}
 	onlyA, onlyB := missing(a, b), missing(b, a)
 	for _, pair := range opposites {
@@ -201,14 +181,14 @@ func (l *lexicon) compareNames(spoke, hub *field) (float64, string) {
 	return 0, ""
 }
 
-// overlap returns the share of numbers that both sorted lists have.
-func overlap(a, b []int) float64 {
+// overlap returns the share of words that both sorted lists have.
+func overlap(a, b []string) float64 {
 	shared, i, j := 0, 0, 0
 	for i < len(a) && j < len(b) {
-		switch {
-		case a[i] == b[j]:
+		switch order := strings.Compare(a[i], b[j]); {
+		case order == 0:
 			shared, i, j = shared+1, i+1, j+1
-		case a[i] < b[j]:
+		case order < 0:
 			i++
 		default:
 			j++
