@@ -46,20 +46,19 @@ func rulesOf(t testing.TB, texts ...string) *v1alpha1.DeclarativeConverter {
 	return &v1alpha1.DeclarativeConverter{Hub: "v2", Spokes: []v1alpha1.Spoke{spoke}}
 }
 
-// rulesIn returns the rules of a draft, and textsOf as a policy has them.
-func rulesIn(draft *Draft) (rules []v1alpha1.Rule) {
-	for _, rule := range draft.Rules {
-		rules = append(rules, rule.Rule)
-	}
-	return rules
-}
-
+// textsOf returns the rules of a draft, as a policy has them.
 func textsOf(draft *Draft) []string {
 	texts := []string{}
 	for _, rule := range draft.Rules {
 		texts = append(texts, flow(rule.Rule))
 	}
 	return texts
+}
+
+// pairOf returns an object that was read at both versions, with the members of its spec.
+func pairOf(spoke, hub string) Pair {
+	const object = `{"apiVersion": "example.com/%s", "kind": "Widget", "metadata": {"name": "a"}, "spec": {%s}}`
+	return Pair{fmt.Appendf(nil, object, "v1", spoke), fmt.Appendf(nil, object, "v2", hub)}
 }
 
 func make2(t *testing.T, input Input) *Draft {
@@ -110,13 +109,13 @@ func TestKinds(t *testing.T) {
 			s.policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: test.converter()}
 			convert, want := engine(t, s.crd, test.converter()), flows(test.Rules)
 			probed := make2(t, Input{CRD: s.crd, Convert: convert})
-			expect.Equal(t, "rules by probing", want, flows(rulesIn(probed)))
+			expect.Equal(t, "rules by probing", want, slices.Sorted(slices.Values(textsOf(probed))))
 			open := len(probed.Differences) + len(probed.Ambiguous) + len(probed.Probe.Problems)
 			expect.Equal(t, fmt.Sprintf("what is open by probing, of %+v", probed), 0, open)
 			// Another object of a pair may have had the value of a default; lists with one element look like wrapped values.
 			if name != "default" && name != "list in text" {
 				paired := make2(t, Input{CRD: s.crd, Pairs: pairsOf(t, s, convert)})
-				expect.Equal(t, "rules from pairs", want, flows(rulesIn(paired)))
+				expect.Equal(t, "rules from pairs", want, slices.Sorted(slices.Values(textsOf(paired))))
 			}
 			guessed := make2(t, Input{CRD: s.crd})
 			for _, rule := range textsOf(guessed) {
@@ -138,15 +137,12 @@ func TestRivals(t *testing.T) {
 	if len(guessed.Rules) > 0 || len(guessed.Ambiguous) == 0 || !guessed.IsAmbiguous() {
 		t.Errorf("the draft is %+v", guessed)
 	}
-	pair := Pair{
-		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
-		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "90s", "writeTimeout": "90s"}}`),
-	}
+	pair := pairOf(`"timeout": "90s"`, `"readTimeout": "90s", "writeTimeout": "90s"`)
 	observed := make2(t, Input{CRD: crd, Pairs: []Pair{pair}})
 	if len(observed.Rules) > 0 || len(observed.Ambiguous) == 0 {
 		t.Errorf("the draft is %+v", observed)
 	}
-	other := Pair{[]byte(strings.ReplaceAll(string(pair.Spoke), "90s", "5s")), []byte(strings.ReplaceAll(string(pair.Hub), `"writeTimeout": "90s"`, `"writeTimeout": "5s"`))}
+	other := pairOf(`"timeout": "5s"`, `"readTimeout": "90s", "writeTimeout": "5s"`)
 	observed = make2(t, Input{CRD: crd, Pairs: []Pair{pair, other}})
 	expect.Equal(t, "rules", []string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed))
 }
@@ -158,10 +154,7 @@ func TestHints(t *testing.T) {
 	hints := [][2]string{{".spec.timeout", ".spec.readTimeout"}, {".spec.net", ".spec.mesh"}}
 	want := []string{"move: {from: .spec.net, to: .spec.mesh}", "move: {from: .spec.timeout, to: .spec.readTimeout}"}
 	expect.Equal(t, "rules", want, textsOf(make2(t, Input{CRD: crd, Hints: hints})))
-	refuted := make2(t, Input{CRD: crd, Hints: hints, Pairs: []Pair{{
-		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"timeout": "90s"}}`),
-		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"readTimeout": "5s", "writeTimeout": "90s"}}`),
-	}}})
+	refuted := make2(t, Input{CRD: crd, Hints: hints, Pairs: []Pair{pairOf(`"timeout": "90s"`, `"readTimeout": "5s", "writeTimeout": "90s"`)}})
 	want[1] = "move: {from: .spec.timeout, to: .spec.writeTimeout}"
 	expect.Equal(t, "rules", want, textsOf(refuted))
 	expect.Equal(t, "the draft is ambiguous", true, refuted.IsAmbiguous())
@@ -174,10 +167,7 @@ func TestHints(t *testing.T) {
 // TestRefuted: pairs refute a rule that the schemas suggest.
 func TestRefuted(t *testing.T) {
 	crd := widgets(t, `imageName: {type: string, description: "the image that the job runs"}`, `imageRef: {type: string, description: "the image that the job runs"}`)
-	draft := make2(t, Input{CRD: crd, Pairs: []Pair{{
-		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageName": "alpha"}}`),
-		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"imageRef": "beta"}}`),
-	}}})
+	draft := make2(t, Input{CRD: crd, Pairs: []Pair{pairOf(`"imageName": "alpha"`, `"imageRef": "beta"`)}})
 	expect.Equal(t, "rules", "[]", fmt.Sprint(textsOf(draft)))
 }
 
@@ -186,12 +176,7 @@ func TestRefuted(t *testing.T) {
 func TestMostlyRight(t *testing.T) {
 	crd := widgets(t, `ttl: {type: string}, imageName: {type: string, description: "the image that the job runs"}`,
 		`ttlSeconds: {type: integer}, other: {type: integer}, imageRef: {type: string, description: "the image that the job runs"}`)
-	pair := func(ttl, hub string) Pair {
-		return Pair{
-			[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"ttl": "` + ttl + `"}}`),
-			[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {` + hub + `}}`),
-		}
-	}
+	pair := func(ttl, hub string) Pair { return pairOf(`"ttl": "`+ttl+`"`, hub) }
 	rules := []string{"move: {from: .spec.imageName, to: .spec.imageRef}", "cast: {from: .spec.ttl, to: .spec.ttlSeconds, as: Seconds}"}
 	draft := make2(t, Input{CRD: crd, Pairs: []Pair{pair("90s", `"ttlSeconds": 90`), pair("5s", `"ttlSeconds": 5`), pair("7s", `"ttlSeconds": 8`)}})
 	expect.Equal(t, "rules", rules, textsOf(draft))
@@ -210,10 +195,7 @@ func TestMostlyRight(t *testing.T) {
 // TestPairsWithoutRules: values that nothing gives are no success.
 func TestPairsWithoutRules(t *testing.T) {
 	crd := widgets(t, `one: {type: string}`, `two: {type: string}`)
-	draft := make2(t, Input{CRD: crd, Pairs: []Pair{{
-		[]byte(`{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"one": "x"}}`),
-		[]byte(`{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"two": "y"}}`),
-	}}})
+	draft := make2(t, Input{CRD: crd, Pairs: []Pair{pairOf(`"one": "x"`, `"two": "y"`)}})
 	expect.Equal(t, "rules and reproduced pairs", []int{0, 0}, []int{len(draft.Rules), draft.Reproduced})
 	expect.Equal(t, "something is open", true, draft.IsAmbiguous())
 }

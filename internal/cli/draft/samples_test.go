@@ -100,16 +100,17 @@ func pairsOf(t *testing.T, s *sample, convert Convert) (pairs []Pair) {
 		root, _ := treeOf(version.Schema.OpenAPIV3Schema)
 		m := &maker{crd: s.crd.Spec.Group + "/" + from, kind: s.crd.Spec.Names.Kind, all: true}
 		for form := range 6 {
-			object := m.object(root, nil, form+1)
-			if from == s.spoke() {
-				answers, err := convert(s.hub(), [][]byte{object})
-				expect.NoError(t, err)
-				pairs = append(pairs, Pair{object, answers[0]})
-				continue
+			object, to := m.object(root, nil, form+1), s.hub()
+			if from == to {
+				to = s.spoke()
 			}
-			answers, err := convert(s.spoke(), [][]byte{object})
+			answers, err := convert(to, [][]byte{object})
 			expect.NoError(t, err)
-			pairs = append(pairs, Pair{answers[0], object})
+			pair := Pair{object, answers[0]}
+			if to == s.spoke() {
+				pair = Pair{answers[0], object}
+			}
+			pairs = append(pairs, pair)
 		}
 	}
 	return pairs
