@@ -7,7 +7,6 @@ package cmd
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,15 +96,11 @@ func repairLive(t *testing.T, writer client.Client, search searchDependents) {
 	if _, stdout, stderr, code := search("--version=v1", "--repair", "--record", record, "--helm-map", mapped); code != 0 || !strings.Contains(stdout, "example.com/v1 → example.com/v1beta1") {
 		t.Errorf("exit code %d; stdout is\n%s\nstderr is\n%s", code, stdout, stderr)
 	}
-	text, err := os.ReadFile(record)
-	expect.NoError(t, err)
 	repair := dependents.Repair{}
-	expect.NoError(t, json.Unmarshal(text, &repair))
+	expect.NoError(t, json.Unmarshal([]byte(readFile(t, record)), &repair))
 	expect.NoError(t, writer.Get(t.Context(), client.ObjectKeyFromObject(owned), owned))
 	if owned.OwnerReferences[0].APIVersion != "example.com/v1beta1" || repair.ResourceVersionAfter != owned.ResourceVersion || repair.UID != string(owned.UID) {
 		t.Errorf("the object is %+v, the record %+v", owned.ObjectMeta, repair)
 	}
-	text, err = os.ReadFile(mapped)
-	expect.NoError(t, err)
-	expect.Contains(t, "the map", string(text), "newAPI")
+	expect.Contains(t, "the map", readFile(t, mapped), "newAPI")
 }

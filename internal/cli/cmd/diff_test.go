@@ -4,12 +4,9 @@
 package cmd
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // TestDiffDrafts pastes the rules that the command drafts for a new version into the policy, which is then valid.
@@ -32,11 +29,4 @@ func TestDiffDrafts(t *testing.T) {
 	if err != nil || strings.Contains(stdout, "Drafted") || !strings.Contains(stdout, "Rules for v2: 3 rules still valid\n") {
 		t.Errorf("%v, stdout:\n%s", err, stdout)
 	}
-}
-
-func readFile(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	expect.NoError(t, err)
-	return string(text)
 }

@@ -4,18 +4,25 @@
 package cmd
 
 import (
+	"bytes"
+	"context"
 	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
 
@@ -92,5 +99,67 @@ func TestDraftProbeFails(t *testing.T) {
 			stdout, stderr, err := run(append([]string{"draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", server.URL + "/convert"}, test.args...)...)
 			checkFailure(t, exitUnable, stdout, stderr, err, test.want)
 		})
+	}
+}
+
+// reviewer is a converter that answers with the objects of the request after a change.
+func reviewer(t *testing.T, answer func(*apiextensionsv1.ConversionResponse) metav1.Status) string {
+	t.Helper()
+	server := httptest.NewServer(reviews.Answer(func(_ string, response *apiextensionsv1.ConversionResponse) metav1.Status { return answer(response) }))
+	t.Cleanup(server.Close)
+	return server.URL + "/convert"
+}
+
+// TestDraftStrangeConverters: what is wrong with a converter is said, and its texts cannot write to the terminal.
+func TestDraftStrangeConverters(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer         func(*apiextensionsv1.ConversionResponse) metav1.Status
+		code           int
+		stdout, stderr string
+	}{
+		"null for an object": {func(response *apiextensionsv1.ConversionResponse) metav1.Status {
+			for i := range response.ConvertedObjects {
+				response.ConvertedObjects[i] = runtime.RawExtension{Raw: []byte("null")}
+			}
+			return reviews.Success
+		}, 1, "# - an answer of the converter is no object\n", "something is open"},
+		"control characters in the reason": {func(*apiextensionsv1.ConversionResponse) metav1.Status {
+			return metav1.Status{Status: metav1.StatusFailure, Message: "no\x1b[2J\nway"}
+		}, 2, "", ": no[2J way\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := run("draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", reviewer(t, test.answer), "--timeout-per-request", "1m")
+			checkEnd(t, test.code, err, stdout, test.stdout)
+			expect.Contains(t, "stderr", stderr, test.stderr)
+		})
+	}
+}
+
+// TestDraftInterrupted: who interrupts the command is not told to wait for longer.
+func TestDraftInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	url := reviewer(t, func(*apiextensionsv1.ConversionResponse) metav1.Status {
+		interrupt()
+		return reviews.Success
+	})
+	_, stderr, err := runIn(ctx, strings.NewReader(""), "draft", "-f", sampleFile("3-crd-both.yaml"), "--probe", url)
+	want := "Error: crontabs.example.com: ask " + url + ": interrupted\n"
+	expect.Equal(t, "exit code and stderr", []any{exitUnable, want}, []any{ExitCode(err), stderr})
+}
+
+// TestDraftAdvice: the command that tests the policy can be run.
+func TestDraftAdvice(t *testing.T) {
+	crd := sampleFile("3-crd-both.yaml")
+	for want, files := range map[string][]string{
+		"verify --policy POLICY --crd " + crd + " -f OBJECTS\n": {"-f", crd},
+		"verify --policy POLICY --crd CRD -f OBJECTS\n":         {"-f", crd, "-f", sampleFile("2-policy.yaml")},
+	} {
+		for program, file := range map[string]string{programName: programName, pluginName: pluginFile} {
+			root, stderr := NewCommand(append([]string{file, "draft"}, files...)), bytes.Buffer{}
+			root.SetOut(&bytes.Buffer{})
+			root.SetErr(&stderr)
+			expect.Equal(t, "exit code", exitFound, ExitCode(root.ExecuteContext(t.Context())))
+			expect.Contains(t, "stderr of "+program, stderr.String(), "test the policy: "+program+" "+want)
+		}
 	}
 }

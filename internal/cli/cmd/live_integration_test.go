@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,19 +180,15 @@ func fill(t *testing.T, writer client.Client) {
 // apply creates the objects in a file.
 func apply(t *testing.T, writer client.Client, file string, object client.Object) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	expect.NoError(t, err)
-	expect.NoError(t, yaml.UnmarshalStrict(text, object))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, file)), object))
 	expect.NoError(t, writer.Create(t.Context(), object))
 }
 
 // extend adds the new version to the CustomResourceDefinition.
 func extend(t *testing.T, writer client.Client) {
 	t.Helper()
-	text, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
-	expect.NoError(t, err)
 	wanted := &apiextensionsv1.CustomResourceDefinition{}
-	expect.NoError(t, yaml.UnmarshalStrict(text, wanted))
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, sampleFile("3-crd-both.yaml"))), wanted))
 	testenv.ChangeCRD(t, writer, wanted.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = wanted.Spec.Versions })
 	expect.Success(t, "v1 is served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}

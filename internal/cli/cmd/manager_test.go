@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
@@ -117,4 +118,27 @@ func TestManagerMetricsCertificateMissing(t *testing.T) {
 	directory := t.TempDir()
 	_, _, err := run("manager", "--namespace=conversion-system", "--image=conversion-operator", "--metrics-cert-path="+directory)
 	expect.Equal(t, "error", "--metrics-cert-path: open "+filepath.Join(directory, "tls.crt")+": no such file or directory", fmt.Sprint(err))
+}
+
+// TestElection computes the longest time without a leader, and the shortest time between the end
+// of a leader that cannot renew and the start of the next.
+func TestElection(t *testing.T) {
+	longestTry := time.Duration((1 + leaderelection.JitterFactor) * float64(retryPeriod))
+	if without := longestTry + leaseDuration + longestTry; without >= 18*time.Second {
+		t.Errorf("it takes up to %s, and what the API server needs, until a dead leader is succeeded: that must be less than 20s", without)
+	}
+	if between := leaseDuration - renewDeadline; between < 3*time.Second {
+		t.Errorf("a leader that cannot renew ends only %s before another may begin", between)
+	}
+	if tries := renewDeadline / retryPeriod; tries < 5 {
+		t.Errorf("a leader tries only %d times to renew before it gives up", tries)
+	}
+}
+
+// TestDefaults: without flags, only one manager acts, and API servers refuse objects that could make lists fail.
+func TestDefaults(t *testing.T) {
+	for _, name := range []string{"leader-elect", "size-admission"} {
+		flag := newManagerCommand().Flags().Lookup(name)
+		expect.Equal(t, "default of --"+name, "true", flag.DefValue)
+	}
 }

@@ -12,8 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,12 +70,9 @@ func TestPlayground(t *testing.T) {
 	if got := startOf(t, playing(t)); got.Texts != playground.Sample() || got.Live != "" {
 		t.Errorf("without files it begins with %+v", got)
 	}
-	list := filepath.Join(t.TempDir(), "list.json")
-	expect.NoError(t, os.WriteFile(list, []byte(`{"apiVersion": "v1", "kind": "List", "items": [{"kind": "CronTab", "spec": {"count": 1.50}}]}`), 0o600))
+	list := write(t, "list.json", `{"apiVersion": "v1", "kind": "List", "items": [{"kind": "CronTab", "spec": {"count": 1.50}}]}`)
 	got := startOf(t, playing(t, "--crd", sampleFile("3-crd-both.yaml"), "-f", list)).Texts
-	crd, err := os.ReadFile(sampleFile("3-crd-both.yaml"))
-	expect.NoError(t, err)
-	expect.Equal(t, "definition and policy", []string{string(crd), ""}, []string{got.CRD, got.Policy})
+	expect.Equal(t, "definition and policy", []string{readFile(t, sampleFile("3-crd-both.yaml")), ""}, []string{got.CRD, got.Policy})
 	expect.Contains(t, "the objects", got.Objects, "count: 1.50")
 }
 

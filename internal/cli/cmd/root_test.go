@@ -113,6 +113,13 @@ func sampleFile(name string) string {
 	return filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport", name)
 }
 
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	expect.NoError(t, err)
+	return string(text)
+}
+
 // write creates a temporary file.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
