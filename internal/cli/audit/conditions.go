@@ -9,6 +9,11 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 )
 
 // stuckAfter is how long the deletion of a definition may take: the API server deletes
@@ -62,4 +67,49 @@ func terminating(o *Observed) []Finding {
 	}
 	return []Finding{o.certain(TerminatingStuck, "", fmt.Sprintf("it has been terminating since %s: %s", day(o.CRD.DeletionTimestamp.Time), why),
 		"check which objects remain and what their finalizers wait for; the deletion of objects in another stored version needs the conversion webhook")}
+}
+
+// deprecated finds versions that clients should leave. A deprecated storage version
+// is worse, because the cluster cannot leave it without a migration.
+func deprecated(o *Observed) []Finding {
+	var found []Finding
+	for _, version := range o.CRD.Spec.Versions {
+		if !version.Served || !version.Deprecated {
+			continue
+		}
+		warning := ""
+		if version.DeprecationWarning != nil {
+			warning = ": " + *version.DeprecationWarning
+		}
+		if version.Name == crds.StorageVersion(o.CRD) {
+			found = append(found, o.certain(DeprecatedVersionServed, version.Name,
+				fmt.Sprintf("%s is deprecated and is the storage version: the API server stores all objects in it%s", version.Name, warning),
+				"make another version the storage version, and migrate").as(SeverityWarning, Certain))
+			continue
+		}
+		found = append(found, o.certain(DeprecatedVersionServed, version.Name,
+			fmt.Sprintf("%s is deprecated and still served%s", version.Name, warning),
+			fmt.Sprintf("move clients and manifests to %s; the API server's metric apiserver_requested_deprecated_apis shows whether clients still request it", crds.StorageVersion(o.CRD))))
+	}
+	return found
+}
+
+func policy(o *Observed) []Finding {
+	if o.Policy == nil {
+		return nil
+	}
+	ready := meta.FindStatusCondition(o.Policy.Status.Conditions, v1alpha1.ReadyCondition)
+	switch {
+	case ready == nil:
+		return []Finding{o.certain(PolicyNotReady, "", "its ConversionPolicy has no condition Ready yet", "check that the operator runs")}
+	case ready.Status != metav1.ConditionTrue:
+		return []Finding{o.certain(PolicyNotReady, "", fmt.Sprintf("its ConversionPolicy is not Ready (%s): %s", ready.Reason, ready.Message),
+			"kubectl describe conversionpolicy "+o.name())}
+	}
+	return nil
+}
+
+func withoutDefinition(o *Observed) []Finding {
+	return []Finding{o.certain(PolicyWithoutDefinition, "", "there is a ConversionPolicy of this name, but no CustomResourceDefinition",
+		"apply the CustomResourceDefinition, or delete the policy")}
 }

@@ -5,7 +5,7 @@
 // converter. It is pure: the observed state of one definition goes in (observed.go),
 // findings come out (finding.go). It needs no operator.
 //
-// Each check has a file of its own:
+// The checks are in these files:
 //
 //	stored.go      versions in which objects may still be stored
 //	none.go        strategy None between versions that differ
@@ -13,11 +13,8 @@
 //	webhook.go     where its calls go, and whether they arrive
 //	bootstrap.go   objects that nodes or pods need in order to start
 //	reads.go       objects that the audit read at each served version
-//	pruned.go      status.storedVersions that may not be true
-//	managers.go    field managers that wrote objects at old versions
-//	deprecated.go  deprecated versions that are served
-//	conditions.go  conditions of the definition that report an error
-//	policies.go    ConversionPolicies that are not ready
+//	pruned.go      status.storedVersions that may not be true, and field managers that wrote objects at old versions
+//	conditions.go  conditions of the definition and its policy that report an error, and deprecated versions
 //
 // The Report (report.go) holds the findings of all definitions, the worst first.
 // Package live observes a cluster.

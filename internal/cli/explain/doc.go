@@ -7,6 +7,6 @@
 //
 // An Explainer (explain.go) converts an object with the engine of converter pods: in one
 // step between a spoke and the hub, in two between spokes. It finds the leaf field
-// (leaf.go, path.go) of each field of the result (fields.go), and the rule of that
+// (leaf.go) of each field of the result (fields.go), and the rule of that
 // field (rule.go). For each entry of the annotation it gives the reason (entries.go).
 package explain

@@ -5,7 +5,7 @@
 // that change are different afterwards. Comments, the order of fields, quotes, anchors, indentation
 // and line breaks stay. It is pure: it reads and returns texts.
 //
-// A Rewriter (rewriter.go) finds the objects of a policy's kind in a text (documents.go, parse.go).
+// A Rewriter (rewriter.go) finds the objects of a policy's kind in a text (documents.go).
 // It converts each (object.go) so that an API server gets from the new manifest what its conversion
 // webhook makes of the old one. Patches of kustomize are parts of objects (kustomize.go, patch.go),
 // and actions of Helm's templates are hidden from the parser (template.go). An explanation of the conversion tells which value became which (origins.go). The

@@ -4,9 +4,14 @@
 package rewrite
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // lines finds the bytes of a text by line and column, as the YAML parser counts them: from 1,
@@ -90,3 +95,47 @@ func (l lines) begins(at int) bool { return strings.Trim(l.text[l.start(at):at],
 
 // content returns the text of a line without its break and white space at both ends.
 func (l lines) content(at int) string { return strings.TrimSpace(l.text[l.start(at):l.end(at)]) }
+
+func problemOf(err error) Problem {
+	line := 1
+	if at, ok := errors.AsType[*lineError](err); ok {
+		line = at.line
+	}
+	return Problem{Line: line, Message: err.Error()}
+}
+
+// parse reads the documents of a text.
+func parse(text string) ([]*yaml.Node, error) {
+	var documents []*yaml.Node
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	for {
+		document := &yaml.Node{}
+		err := decoder.Decode(document)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, parseError(err)
+		}
+		documents = append(documents, document)
+	}
+}
+
+// parseError gives an error of the parser the line that its text names.
+func parseError(err error) error {
+	err = lineOfError(errors.New(strings.TrimPrefix(err.Error(), "yaml: ")))
+	if at, ok := errors.AsType[*lineError](err); ok {
+		return &lineError{at.line, fmt.Errorf("this is not YAML: %w", at.error)}
+	}
+	return fmt.Errorf("this is not YAML: %w", err)
+}
+
+// lineOfError takes the line from the start of an error's text.
+func lineOfError(err error) error {
+	line := 0
+	if _, scanErr := fmt.Sscanf(err.Error(), "line %d:", &line); scanErr != nil {
+		return err
+	}
+	_, text, _ := strings.Cut(err.Error(), ": ")
+	return &lineError{line, errors.New(text)}
+}

@@ -8,5 +8,5 @@
 // The API server tells whether a conversion webhook works: the audit reads an object at
 // each served version (reads.go), with only its metadata in the answer. That takes the
 // same path as clients' requests. If there is no object, the audit tries a TLS handshake
-// itself (handshake.go), which has a result only if it can reach the webhook.
+// itself (webhook.go), which has a result only if it can reach the webhook.
 package live
