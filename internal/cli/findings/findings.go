@@ -54,22 +54,18 @@ type Report struct {
 type log struct {
 	Schema  string `json:"$schema"`
 	Version string `json:"version"`
-	Runs    []run  `json:"runs"`
+	Runs    [1]run `json:"runs"`
 }
 
 type run struct {
-	Tool    tool     `json:"tool"`
+	Tool struct {
+		Driver struct {
+			Name    string       `json:"name"`
+			Version string       `json:"version"`
+			Rules   []descriptor `json:"rules"`
+		} `json:"driver"`
+	} `json:"tool"`
 	Results []result `json:"results"`
-}
-
-type tool struct {
-	Driver driver `json:"driver"`
-}
-
-type driver struct {
-	Name    string       `json:"name"`
-	Version string       `json:"version"`
-	Rules   []descriptor `json:"rules"`
 }
 
 type descriptor struct {
@@ -89,57 +85,51 @@ type result struct {
 }
 
 type location struct {
-	PhysicalLocation physicalLocation `json:"physicalLocation"`
-}
-
-type physicalLocation struct {
-	ArtifactLocation artifactLocation `json:"artifactLocation"`
-	Region           *region          `json:"region,omitempty"`
-}
-
-type artifactLocation struct {
-	URI string `json:"uri"`
-}
-
-type region struct {
-	StartLine int `json:"startLine"`
+	PhysicalLocation struct {
+		ArtifactLocation struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+		Region struct {
+			StartLine int `json:"startLine"`
+		} `json:"region,omitzero"`
+	} `json:"physicalLocation"`
 }
 
 // WriteSARIF writes findings in SARIF 2.1.0.
 func (r *Report) WriteSARIF(w io.Writer) error {
-	one := run{Tool: tool{driver{Name: "conversion-operator", Version: r.Version, Rules: []descriptor{}}}, Results: []result{}}
+	all := log{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: [1]run{{Results: []result{}}}}
+	one := &all.Runs[0]
+	driver := &one.Tool.Driver
+	driver.Name, driver.Version, driver.Rules = "conversion-operator", r.Version, []descriptor{}
 	for _, rule := range r.Rules {
-		one.Tool.Driver.Rules = append(one.Tool.Driver.Rules, descriptor{rule.ID, message{rule.Description}})
+		driver.Rules = append(driver.Rules, descriptor{rule.ID, message{rule.Description}})
 	}
 	for _, finding := range r.Findings {
 		found := result{RuleID: finding.Rule, Level: finding.Level, Message: message{finding.Message}}
 		if finding.Path != "" {
-			place := physicalLocation{ArtifactLocation: artifactLocation{filepath.ToSlash(filepath.Clean(finding.Path))}}
-			if finding.Line > 0 {
-				place.Region = &region{finding.Line}
-			}
-			found.Locations = []location{{place}}
+			place := location{}
+			place.PhysicalLocation.ArtifactLocation.URI = filepath.ToSlash(filepath.Clean(finding.Path))
+			place.PhysicalLocation.Region.StartLine = finding.Line
+			found.Locations = []location{place}
 		}
 		one.Results = append(one.Results, found)
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(log{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []run{one}})
+	return encoder.Encode(all)
 }
 
 // The elements of JUnit's XML that GitLab, Jenkins and GitHub actions read:
 // https://github.com/testmoapp/junitxml.
 type suites struct {
 	XMLName xml.Name `xml:"testsuites"`
-	Suites  []suite  `xml:"testsuite"`
-}
-
-type suite struct {
-	Name     string `xml:"name,attr"`
-	Tests    int    `xml:"tests,attr"`
-	Failures int    `xml:"failures,attr"`
-	Cases    []test `xml:"testcase"`
+	Suite   struct {
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Cases    []test `xml:"testcase"`
+	} `xml:"testsuite"`
 }
 
 type test struct {
@@ -160,8 +150,9 @@ type failure struct {
 // WriteJUnit writes a test for each rule, which passes if nothing was found, and one for each
 // finding. Only errors fail.
 func (r *Report) WriteJUnit(w io.Writer) error {
-	one := suite{Name: "conversion-operator " + r.Command}
-	found := map[string]bool{}
+	all := suites{}
+	one, found := &all.Suite, map[string]bool{}
+	one.Name = "conversion-operator " + r.Command
 	for _, finding := range r.Findings {
 		found[finding.Rule] = true
 		place := finding.Path
@@ -188,7 +179,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	}
 	encoder := xml.NewEncoder(w)
 	encoder.Indent("", "  ")
-	if err := encoder.Encode(suites{Suites: []suite{one}}); err != nil {
+	if err := encoder.Encode(all); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")
