@@ -4,7 +4,6 @@
 package cmd
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -34,28 +33,24 @@ func thisBuild() build {
 func versionText() string { return thisBuild().Version }
 
 func newVersionCommand() *cobra.Command {
-	var output string
+	var output output
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program, and what it was built from",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return unable(thisBuild().write(command.OutOrStdout(), output))
+			if err := output.validate(); err != nil {
+				return unable(err)
+			}
+			return unable(output.write(command.OutOrStdout(), thisBuild(), thisBuild().writeText))
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "text", "output format: text or json")
-	complete(command, "output", "text", "json")
+	output.add(command, formText, formJSON)
 	return command
 }
 
-func (b build) write(to io.Writer, form string) error {
-	switch form {
-	case "text":
-		_, err := fmt.Fprintf(to, "conversion-operator %s\nrevision  %s\ngo        %s\nplatform  %s\nlicence   %s\nsource    %s\n",
-			b.Version, b.Revision, b.Go, b.Platform, b.Licence, b.Source)
-		return err
-	case "json":
-		return json.NewEncoder(to).Encode(b)
-	}
-	return fmt.Errorf("--output must be text or json, is %q", form)
+func (b build) writeText(to io.Writer) error {
+	_, err := fmt.Fprintf(to, "conversion-operator %s\nrevision  %s\ngo        %s\nplatform  %s\nlicence   %s\nsource    %s\n",
+		b.Version, b.Revision, b.Go, b.Platform, b.Licence, b.Source)
+	return err
 }
