@@ -34,33 +34,33 @@ type Leaf struct {
 	// Rule is the rule for the field, if there is one, and RuleAt its position in the policy.
 	Rule   json.RawMessage `json:"rule,omitempty"`
 	RuleAt string          `json:"ruleAt,omitempty"`
+
+	// kind is that of the rule.
+	kind string
 }
 
 // key identifies a leaf field, independent of which version is the hub.
 type key struct{ version, other, path string }
 
 func (c compiled) leavesByKey() map[key]*Leaf {
+	rules, converter := map[string]v1alpha1.Rule{}, c.Policy.Spec.Converter.Declarative
+	for i := range converter.Spokes {
+		for _, rule := range compile.Rules(converter, i) {
+			rules[rule.At] = rule.Rule // one of a group has the paths of its use
+		}
+	}
 	found := map[key]*Leaf{}
-	rules := c.rules()
 	for _, verdict := range c.result.Leaves {
 		other := c.hub()
 		if verdict.Version == other {
 			other = verdict.Spoke
 		}
-		found[key{verdict.Version, other, verdict.Path}] = &Leaf{verdict.Owner, rules[verdict.Rule], verdict.Rule}
-	}
-	return found
-}
-
-// rules returns the rules of the policy as JSON, by their positions. Those of groups have the paths of their use.
-func (c compiled) rules() map[string]json.RawMessage {
-	found := map[string]json.RawMessage{}
-	converter := c.Policy.Spec.Converter.Declarative
-	for i := range converter.Spokes {
-		for _, rule := range compile.Rules(converter, i) {
-			text, _ := json.Marshal(&rule.Rule) // it was JSON
-			found[rule.At] = text
+		leaf := &Leaf{Owner: verdict.Owner, RuleAt: verdict.Rule}
+		if rule, has := rules[verdict.Rule]; has {
+			leaf.kind = rule.Kind()
+			leaf.Rule, _ = json.Marshal(&rule) // it was JSON
 		}
+		found[key{verdict.Version, other, verdict.Path}] = leaf
 	}
 	return found
 }

@@ -4,7 +4,6 @@
 package diff
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -146,7 +145,7 @@ func (c compiled) counterparts(f field, other string) []string {
 		return []string{f.path}
 	}
 	inside := ""
-	if bytes.HasPrefix(leaf.Rule, []byte(`{"move":`)) || bytes.HasPrefix(leaf.Rule, []byte(`{"each":`)) {
+	if leaf.kind == "move" || leaf.kind == "each" {
 		inside = c.insideOf(f, leaf.RuleAt)
 	}
 	var paths []string

@@ -4,12 +4,10 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cli/draft"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
@@ -200,12 +198,5 @@ func (t Table) leafField(leaf *Leaf) string {
 	case t.Wide:
 		return owner + ", " + string(leaf.Rule)
 	}
-	return owner + ", " + short(leaf.RuleAt) + " " + kindOf(leaf.Rule)
-}
-
-// kindOf returns the kind of a rule.
-func kindOf(text json.RawMessage) string {
-	rule := &v1alpha1.Rule{}
-	_ = json.Unmarshal(text, rule) // rules (leaf.go) wrote it
-	return rule.Kind()
+	return owner + ", " + short(leaf.RuleAt) + " " + leaf.kind
 }
