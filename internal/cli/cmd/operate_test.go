@@ -31,17 +31,15 @@ func TestDecideEdit(t *testing.T) {
 	trigger := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
 		return decideTrigger(policy, "now", "kubectl conversion")
 	}
-	suspendMigration := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decideSuspendMigration(policy, true, "kubectl conversion")
+	suspend := func(on bool) decide {
+		return func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+			return decideSuspendMigration(policy, on, "kubectl conversion")
+		}
 	}
-	resumeMigration := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decideSuspendMigration(policy, false, "kubectl conversion")
-	}
-	pause := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decidePause(policy, true, "kubectl conversion"), nil
-	}
-	resume := func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
-		return decidePause(policy, false, "kubectl conversion"), nil
+	pause := func(on bool) decide {
+		return func(policy *v1alpha1.ConversionPolicy) (*edit, error) {
+			return decidePause(policy, on, "kubectl conversion"), nil
+		}
 	}
 	for name, test := range map[string]struct {
 		decide decide
@@ -70,19 +68,19 @@ func TestDecideEdit(t *testing.T) {
 			policy.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 		},
 			"Error: the policy is being deleted: migrations neither start nor continue"},
-		"suspend migrations": {suspendMigration, func(*v1alpha1.ConversionPolicy) {},
+		"suspend migrations": {suspend(true), func(*v1alpha1.ConversionPolicy) {},
 			"p: spec.migration.suspend is true\n  no migration starts before kubectl conversion resume p --migration\n"},
-		"suspend a run": {suspendMigration, running,
+		"suspend a run": {suspend(true), running,
 			"p: spec.migration.suspend is true\n  run r1 stops at 10/20: resume it with kubectl conversion resume p --migration\n"},
-		"suspend migrations twice": {suspendMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true },
+		"suspend migrations twice": {suspend(true), func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true },
 			"p: spec.migration.suspend was already true\n  no migration starts before kubectl conversion resume p --migration\n"},
-		"resume migrations": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true; running(policy) },
+		"resume migrations": {suspend(false), func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Migration.Suspend = true; running(policy) },
 			"p: spec.migration.suspend is false\n  run r1 continues from its checkpoint\n  follow it: kubectl conversion status p --watch\n"},
-		"resume migrations of a paused policy": {resumeMigration, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true },
+		"resume migrations of a paused policy": {suspend(false), func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true },
 			"p: spec.migration.suspend was already false\n  the operator is still paused: kubectl conversion resume p\n"},
-		"pause": {pause, func(*v1alpha1.ConversionPolicy) {},
+		"pause": {pause(true), func(*v1alpha1.ConversionPolicy) {},
 			"p: spec.paused is true\n  changes wait, converter pods continue to answer; resume it with kubectl conversion resume p\n"},
-		"resume": {resume, func(policy *v1alpha1.ConversionPolicy) {
+		"resume": {pause(false), func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Paused = true
 			policy.Spec.Migration.Suspend = true
 		},

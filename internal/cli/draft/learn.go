@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
@@ -133,20 +135,22 @@ func (f *filling) note(text string, isName, isNamespace, ofPair bool) {
 
 // hypothesis proposes a default if a field has the same value each time, or that of the object's metadata.
 // It returns nil if that cannot be told apart.
-func (f *filling) hypothesis(at *field, toHub bool) (h *hypothesis) {
+func (f *filling) hypothesis(at *field, toHub bool) *hypothesis {
 	named, inNamespace := f.named == f.seen, f.inNamespace == f.seen
+	rule, source := &v1alpha1.DefaultRule{}, "the same value"
 	switch {
 	case f.seen < 2, named && inNamespace, (named || inNamespace) && f.ofPairs && len(f.values) == 1:
 		return nil
 	case named:
-		h = defaultOfMetadata(at, toHub, v1alpha1.DefaultFromName)
+		rule.ValueFrom, source = v1alpha1.DefaultFromName, "the same as "+string(v1alpha1.DefaultFromName)
 	case inNamespace:
-		h = defaultOfMetadata(at, toHub, v1alpha1.DefaultFromNamespace)
+		rule.ValueFrom, source = v1alpha1.DefaultFromNamespace, "the same as "+string(v1alpha1.DefaultFromNamespace)
 	case len(f.values) > 1:
 		return nil
 	default:
-		h = defaultFor(at, toHub, slices.Collect(maps.Keys(f.values))[0], "the same value each time")
+		rule.Value = &apiextensionsv1.JSON{Raw: []byte(slices.Collect(maps.Keys(f.values))[0])}
 	}
+	h := defaultRule(at, toHub, rule, source+" each time")
 	h.seen = f.seen
 	return h
 }

@@ -282,7 +282,7 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 	}
 	tables := map[[2]*field]*table{}
 	for both := range wanted {
-		tables[both] = newTable()
+		tables[both] = &table{forward: map[string]map[string]bool{}, backward: map[string]map[string]bool{}}
 	}
 	for _, o := range observations {
 		fillTables(tables, o)
@@ -313,10 +313,6 @@ type table struct {
 	ofPairs bool
 	// seen is how often both fields had a value.
 	seen int
-}
-
-func newTable() *table {
-	return &table{forward: map[string]map[string]bool{}, backward: map[string]map[string]bool{}}
 }
 
 // isListed reports whether a schema lists the values of a field. A table of others may only repeat by chance what

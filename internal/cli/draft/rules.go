@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
@@ -23,14 +21,6 @@ func moveOf(spoke, hub *field) v1alpha1.Rule {
 
 func eachOf(spoke, hub *field, key string) v1alpha1.Rule {
 	return v1alpha1.Rule{Each: &v1alpha1.EachRule{From: pathOf(spoke), To: pathOf(hub), Key: key}}
-}
-
-func defaultFor(f *field, ofHub bool, value, why string) *hypothesis {
-	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{Value: &apiextensionsv1.JSON{Raw: []byte(value)}}, why)
-}
-
-func defaultOfMetadata(f *field, ofHub bool, source v1alpha1.DefaultSource) *hypothesis {
-	return defaultRule(f, ofHub, &v1alpha1.DefaultRule{ValueFrom: source}, "the same as "+string(source)+" each time")
 }
 
 func defaultRule(f *field, ofHub bool, rule *v1alpha1.DefaultRule, why string) *hypothesis {

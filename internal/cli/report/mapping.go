@@ -40,8 +40,6 @@ type link struct {
 	Spoke, Hub []end
 	// Odd reports whether single values are preserved.
 	Odd bool
-	// key identifies the link.
-	key string
 }
 
 // end is a field of one version that a link covers as a whole.
@@ -91,7 +89,7 @@ func (m *mapping) link(links map[string]*link, leaf compile.FieldVerdict, rules 
 	if known := links[key]; known != nil {
 		return known
 	}
-	l := &link{key: key, Kind: kinds["preserved"]}
+	l := &link{Kind: kinds["preserved"]}
 	if r := rules[leaf.Rule]; r != nil {
 		l.Kind, l.Rule = r.Kind, r
 		m.Ruled = append(m.Ruled, l)

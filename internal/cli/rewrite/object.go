@@ -55,7 +55,7 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := r.decoded(preserved.Encode(filled))
+	wanted, err := r.decoded(filled, r.to)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,9 @@ func (c *converted) setAfter(r *Rewriter, text []byte) error {
 	return err
 }
 
-// decoded converts an object and decodes it.
-func (r *Rewriter) decoded(text []byte) (any, error) {
-	out, err := r.converter.Convert(nil, text, r.to)
+// decoded converts an object to a version and decodes it.
+func (r *Rewriter) decoded(object any, to string) (any, error) {
+	out, err := r.converter.Convert(nil, preserved.Encode(object), to)
 	if err != nil {
 		return nil, err
 	}
@@ -113,11 +113,7 @@ func (r *Rewriter) explainLost(c *converted, from string, filled any) error {
 			}
 		}
 	}
-	back, err := r.converter.Convert(nil, preserved.Encode(r.resource.Without(c.after)), from)
-	if err != nil {
-		return err
-	}
-	returned, err := preserved.Decode(back)
+	returned, err := r.decoded(r.resource.Without(c.after), from)
 	if err != nil {
 		return err
 	}

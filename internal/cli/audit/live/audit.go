@@ -71,10 +71,7 @@ func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Re
 		Options: options, client: client, policies: map[string]*v1alpha1.ConversionPolicy{}, migrations: map[string][]audit.Migration{},
 		notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{},
 	}
-	if err := a.readPolicies(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.readMigrations(ctx); err != nil {
+	if err := a.readRelated(ctx); err != nil {
 		return nil, err
 	}
 	group, inGroup := errgroup.WithContext(ctx)

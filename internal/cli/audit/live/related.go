@@ -17,7 +17,8 @@ import (
 	verify "github.com/conversion-operator/conversion-operator/internal/operator/verify/live"
 )
 
-func (a *auditor) readPolicies(ctx context.Context) error {
+// readRelated reads the objects that may belong to definitions. A cluster may lack their kinds.
+func (a *auditor) readRelated(ctx context.Context) error {
 	policies := v1alpha1.ConversionPolicyList{}
 	group := v1alpha1.GroupVersion
 	if err := a.optional(ctx, "ConversionPolicies", &policies, "/apis", group.Group, group.Version, "conversionpolicies"); err != nil {
@@ -26,7 +27,7 @@ func (a *auditor) readPolicies(ctx context.Context) error {
 	for i := range policies.Items {
 		a.policies[policies.Items[i].Name] = &policies.Items[i]
 	}
-	return nil
+	return a.readMigrations(ctx)
 }
 
 // optional reads a list whose kind may be missing or forbidden. It fails only if it
