@@ -38,20 +38,16 @@ func (p *fieldProblem) field() string { return explain.Join(p.at) }
 // convert converts an object to the version. An API server makes of the result what it makes of
 // the original and a conversion: defaults of the schemas that would differ are written.
 func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
-	c := &converted{}
-	var err error
-	if c.before, err = preserved.Decode(text); err != nil {
+	before, err := preserved.Decode(text)
+	if err != nil {
 		return nil, err
 	}
-	if c.explanation, err = r.explainer.Object(name, text, r.to, false); err != nil {
+	c, err := r.explained(name, before)
+	if err != nil {
 		return nil, err
 	}
-	if err = c.setAfter(r, text); err != nil {
-		return nil, err
-	}
-	c.origins = newOrigins(&c.explanation, c.before)
 	from := c.explanation.From
-	filled, err := r.defaults.Fill(from, c.before)
+	filled, err := r.defaults.Fill(from, before)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +65,19 @@ func (r *Rewriter) convert(name string, text []byte) (*converted, error) {
 	return c, err
 }
 
-// setAfter converts the object.
-func (c *converted) setAfter(r *Rewriter, text []byte) error {
+// explained converts an object, and explains how.
+func (r *Rewriter) explained(name string, before any) (*converted, error) {
+	text := preserved.Encode(before)
+	explanation, err := r.explainer.Object(name, text, r.to, false)
+	if err != nil {
+		return nil, err
+	}
 	explained, err := r.converter.Explain(text, r.to)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.kept = explained.Kept
-	c.after, err = preserved.Decode(explained.Object)
-	return err
+	after, err := preserved.Decode(explained.Object)
+	return &converted{before: before, after: after, explanation: explanation, origins: newOrigins(&explanation, before), kept: explained.Kept}, err
 }
 
 // decoded converts an object to a version and decodes it.

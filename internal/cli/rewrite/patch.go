@@ -54,13 +54,8 @@ func (r *Rewriter) convertPatch(name string, text []byte) (*converted, error) {
 
 // convertPart converts a part of an object, without what conversions and defaults add to it.
 func (r *Rewriter) convertPart(name string, before any) (*converted, error) {
-	c := &converted{before: before}
-	text := preserved.Encode(before)
-	var err error
-	if c.explanation, err = r.explainer.Object(name, text, r.to, false); err != nil {
-		return nil, err
-	}
-	if err = c.setAfter(r, text); err != nil {
+	c, err := r.explained(name, before)
+	if err != nil {
 		return nil, err
 	}
 	if err := r.explainLost(c, c.explanation.From, before); err != nil {
@@ -76,7 +71,6 @@ func (r *Rewriter) convertPart(name string, before any) (*converted, error) {
 			c.after = without(c.after, at)
 		}
 	}
-	c.origins = newOrigins(&c.explanation, before)
 	return c, nil
 }
 
