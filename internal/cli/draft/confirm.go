@@ -287,7 +287,7 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
 	maps.Copy(places, o.out)
-	for _, at := range places.sorted() {
+	for _, at := range sortedSpots(maps.Keys(places)) {
 		mine, predicted := ours[at]
 		theirs, observed := o.out[at]
 		h := ownerOf(at.field, owners)

@@ -73,9 +73,7 @@ type spot struct {
 // value.
 type entries map[spot]string
 
-// sorted returns the places in the order of their fields.
-func (e entries) sorted() []spot { return sortedSpots(maps.Keys(e)) }
-
+// sortedSpots returns places in the order of their fields.
 func sortedSpots(all iter.Seq[spot]) []spot {
 	return slices.SortedFunc(all, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.field.order, b.field.order), strings.Compare(a.index, b.index))

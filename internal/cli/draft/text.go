@@ -93,24 +93,23 @@ const maxListed = 50
 
 func (d *Draft) writeOpen(out *text) {
 	if d.Probe != nil {
-		out.list("Problems with the converter:", len(d.Probe.Problems), func(i int) string { return d.Probe.Problems[i] })
+		list(out, "Problems with the converter:", d.Probe.Problems)
 	}
-	out.list("Ambiguous, without a rule, and preserved. Decide, and add rules:", len(d.Ambiguous), func(i int) string { return d.Ambiguous[i].String() })
-	out.list("Converted in another way than was observed:", len(d.Differences), func(i int) string { return d.Differences[i].String() })
-	out.list("Equal, but written in another way: nothing for false, 0 or empty, or another notation of a number, duration or quantity:", len(d.Equivalent), func(i int) string { return d.Equivalent[i].String() })
+	list(out, "Ambiguous, without a rule, and preserved. Decide, and add rules:", d.Ambiguous)
+	list(out, "Converted in another way than was observed:", d.Differences)
+	list(out, "Equal, but written in another way: nothing for false, 0 or empty, or another notation of a number, duration or quantity:", d.Equivalent)
 	if d.Probe != nil {
-		out.list("The converter was not asked about these, for want of a value that it accepts:", len(d.Probe.NotProbed), func(i int) string {
-			return d.Probe.NotProbed[i].Version + " " + d.Probe.NotProbed[i].Path
-		})
+		list(out, "The converter was not asked about these, for want of a value that it accepts:", d.Probe.NotProbed)
 	}
-	out.list("Preserved, because only one version has them:", len(d.Preserved), func(i int) string {
-		return d.Preserved[i].Version + " " + d.Preserved[i].Path
-	})
+	list(out, "Preserved, because only one version has them:", d.Preserved)
 }
+
+// String names a field.
+func (p Place) String() string { return p.Version + " " + p.Path }
 
 // String describes an ambiguous field, with its candidates.
 func (a Ambiguous) String() string {
-	text := a.Version + " " + a.Path + ": " + a.Why
+	text := a.Place.String() + ": " + a.Why
 	if len(a.Candidates) > 0 {
 		text += ": " + strings.Join(a.Candidates, "; ")
 	}
@@ -159,17 +158,17 @@ func (t *text) comment(indent, format string, args ...any) {
 	t.line("%s# %s", indent, terminal.OneLine(fmt.Sprintf(format, args...)))
 }
 
-func (t *text) list(title string, n int, item func(int) string) {
-	if n == 0 {
+func list[T any](t *text, title string, items []T) {
+	if len(items) == 0 {
 		return
 	}
 	t.line("#")
 	t.comment("", "%s", title)
-	for i := range min(n, maxListed) {
-		t.comment("", "- %s", item(i))
+	for _, item := range items[:min(len(items), maxListed)] {
+		t.comment("", "- %v", item)
 	}
-	if n > maxListed {
-		t.comment("", "- and %d more: -o json lists all", n-maxListed)
+	if len(items) > maxListed {
+		t.comment("", "- and %d more: -o json lists all", len(items)-maxListed)
 	}
 }
 
