@@ -26,37 +26,28 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-var (
-	samples = filepath.Join("..", "..", "..", "config", "samples")
-	made    = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-)
+var made = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+// inputFiles are the input files of a report.
+type inputFiles struct{ policy, crd, objects string }
+
+func filesIn(folder, policy, crd string) inputFiles {
+	return inputFiles{filepath.Join(folder, policy), filepath.Join(folder, crd), filepath.Join(folder, "objects.yaml")}
+}
 
 // inputs are the input files of the reports in testdata.
-var inputs = map[string]struct{ policy, crd, objects string }{
-	"crontab-cronspec": {
-		filepath.Join(samples, "crontab-cronspec", "2-policy.yaml"), filepath.Join(samples, "crontab-cronspec", "3-crd-both.yaml"),
-		filepath.Join(samples, "crontab-cronspec", "objects.yaml"),
-	},
-	"crontab-hostport": {
-		filepath.Join(samples, "crontab-hostport", "2-policy.yaml"), filepath.Join(samples, "crontab-hostport", "3-crd-both.yaml"),
-		filepath.Join(samples, "crontab-hostport", "objects.yaml"),
-	},
-	"preserved-data": {verifyFile("policy.yaml"), verifyFile("crd.yaml"), verifyFile("objects.yaml")},
-	"cluster":        {inputFile("cluster", "policy.yaml"), inputFile("cluster", "crd.yaml"), inputFile("cluster", "objects.yaml")},
-	"hostile":        {inputFile("hostile", "policy.yaml"), inputFile("hostile", "crd.yaml"), inputFile("hostile", "objects.yaml")},
+var inputs = map[string]inputFiles{
+	"crontab-cronspec": filesIn("../../../config/samples/crontab-cronspec", "2-policy.yaml", "3-crd-both.yaml"),
+	"crontab-hostport": filesIn("../../../config/samples/crontab-hostport", "2-policy.yaml", "3-crd-both.yaml"),
+	"preserved-data":   filesIn("../../operator/verify/testdata/preserved-data", "policy.yaml", "crd.yaml"),
+	"cluster":          filesIn("testdata/cluster", "policy.yaml", "crd.yaml"),
+	"hostile":          filesIn("testdata/hostile", "policy.yaml", "crd.yaml"),
 }
-
-// verifyFile returns a file in the testdata of package verify.
-func verifyFile(file string) string {
-	return filepath.Join("..", "..", "operator", "verify", "testdata", "preserved-data", file)
-}
-
-func inputFile(name, file string) string { return filepath.Join("testdata", name, file) }
 
 func TestWrite(t *testing.T) {
 	for name, files := range inputs {
 		t.Run(name, func(t *testing.T) {
-			compare(t, name+".html", write(t, read(t, files.policy, files.crd, files.objects)))
+			compare(t, name+".html", write(t, read(t, files)))
 		})
 	}
 }
@@ -76,13 +67,13 @@ func write(t *testing.T, in Input) string {
 	return out.String()
 }
 
-// read returns an input from files, like the command; objectsFile may be empty.
-func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
+// read returns an input from files, like the command; there may be none of objects.
+func read(t *testing.T, from inputFiles) Input {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	decode(t, crdFile, crd)
+	decode(t, from.crd, crd)
 	var policyJSON json.RawMessage
-	decode(t, policyFile, &policyJSON)
+	decode(t, from.policy, &policyJSON)
 	policy, invalid, err := verify.ReadPolicy(t.Context(), policyJSON)
 	if err != nil || len(invalid) > 0 {
 		t.Fatal(err, invalid)
@@ -90,15 +81,15 @@ func read(t *testing.T, policyFile, crdFile, objectsFile string) Input {
 	in := Input{Policy: policy, CRD: crd, From: "policy.yaml and crd.yaml", Tool: "v1.2.3", Made: made}
 	checker, err := verify.New(policy, crd, func() time.Time { return made })
 	expect.NoError(t, err)
-	from := ""
+	tried := ""
 	if checker.Valid() {
 		checker.Canaries(t.Context())
-		if objectsFile != "" {
-			from = "objects.yaml"
-			check(t, checker, objectsFile)
+		if from.objects != "" {
+			tried = "objects.yaml"
+			check(t, checker, from.objects)
 		}
 	}
-	in.Tried = checker.Report(from)
+	in.Tried = checker.Report(tried)
 	return in
 }
 
@@ -139,7 +130,7 @@ func TestWide(t *testing.T) {
 // one version has another one.
 func wide(t *testing.T) Input {
 	t.Helper()
-	in := read(t, inputs["crontab-hostport"].policy, inputs["crontab-hostport"].crd, "")
+	in := read(t, inputFiles{policy: inputs["crontab-hostport"].policy, crd: inputs["crontab-hostport"].crd})
 	spoke, hub := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]apiextensionsv1.JSONSchemaProps{}
 	var rules []v1alpha1.Rule
 	for i := range 20 {
@@ -177,7 +168,7 @@ func wide(t *testing.T) Input {
 // TestOneLineOfTime checks that two reports of one input at different times differ in one
 // line, and without a time in none.
 func TestOneLineOfTime(t *testing.T) {
-	in := read(t, inputs["cluster"].policy, inputs["cluster"].crd, inputs["cluster"].objects)
+	in := read(t, inputs["cluster"])
 	first := strings.Split(write(t, in), "\n")
 	in.Made = made.Add(time.Hour)
 	second := strings.Split(write(t, in), "\n")
@@ -199,8 +190,7 @@ func TestOneLineOfTime(t *testing.T) {
 // TestHostileText parses a report like a browser. For any text of objects, it has only the
 // elements and attributes of our templates.
 func TestHostileText(t *testing.T) {
-	files := inputs["hostile"]
-	root, err := html.Parse(strings.NewReader(write(t, read(t, files.policy, files.crd, files.objects))))
+	root, err := html.Parse(strings.NewReader(write(t, read(t, inputs["hostile"]))))
 	expect.NoError(t, err)
 	elements := strings.Fields("html head meta title link style body a header p h1 h2 h3 h4 span div ul ol li b nav main section " +
 		"table caption thead tbody tr th td svg line path rect figure figcaption details summary code pre wbr dl dt dd time footer")
@@ -229,8 +219,7 @@ func TestHostileText(t *testing.T) {
 
 // TestHiddenValues checks that a report can hide the values of objects.
 func TestHiddenValues(t *testing.T) {
-	files := inputs["hostile"]
-	in := read(t, files.policy, files.crd, files.objects)
+	in := read(t, inputs["hostile"])
 	const value = `Invalid value: &#34;integer&#34;`
 	expect.Contains(t, "the report", write(t, in), value)
 	in.HideValues = true
