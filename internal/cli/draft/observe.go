@@ -126,6 +126,15 @@ func (e entries) add(f *field, value any, index string) {
 	e[spot{f, index}] = string(preserved.Encode(value))
 }
 
+// byField returns the places of each field.
+func (e entries) byField() map[*field][]spot {
+	all := map[*field][]spot{}
+	for at := range e {
+		all[at.field] = append(all[at.field], at)
+	}
+	return all
+}
+
 // isZero reports whether a value is what Go takes for none: many converters do not write it.
 func isZero(text string) bool {
 	return slices.Contains([]string{"", `""`, "0", "false", "null", "{}", "[]", `"0s"`, `"0"`, "0.0"}, text)

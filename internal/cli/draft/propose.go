@@ -320,18 +320,11 @@ type table struct {
 func isListed(f *field) bool { return len(f.schema.Enum) > 0 || f.kind == "boolean" }
 
 func fillTables(tables map[[2]*field]*table, o *observation) {
-	byField := map[*field][]spot{}
 	spoke, hub := o.spokeAndHub()
-	for at := range hub {
-		byField[at.field] = append(byField[at.field], at)
-	}
-	values := map[*field][]spot{}
-	for at := range spoke {
-		values[at.field] = append(values[at.field], at)
-	}
+	spokeSpots, hubSpots := spoke.byField(), hub.byField()
 	for both, t := range tables {
-		for _, from := range values[both[0]] {
-			for _, to := range byField[both[1]] {
+		for _, from := range spokeSpots[both[0]] {
+			for _, to := range hubSpots[both[1]] {
 				if from.index == to.index {
 					t.note(spoke[from], hub[to], o)
 				}
