@@ -89,17 +89,12 @@ func (r *reporting[R]) run(ctx context.Context) error {
 	if report == nil {
 		return err
 	}
-	if err := errors.Join(err, r.write(report)); err != nil {
+	err = errors.Join(err, r.output.writeOrFind(r.stdout, report, func() *findings.Report { return r.findings(report) },
+		func(w io.Writer) error { return r.writeText(w, r.stderr, report) }))
+	if err != nil {
 		return err
 	}
 	return r.judge(report)
-}
-
-func (r *reporting[R]) write(report *R) error {
-	if r.output.forPipelines() {
-		return r.output.writeFindings(r.stdout, r.findings(report))
-	}
-	return r.output.write(r.stdout, report, func(w io.Writer) error { return r.writeText(w, r.stderr, report) })
 }
 
 // several reports on one context after the other. One that cannot be read does not hide the others.
@@ -126,14 +121,11 @@ func (r *reporting[R]) several(ctx context.Context, names []string) error {
 }
 
 func (r *reporting[R]) writeSeveral(results []inContext[R]) error {
-	if r.output.forPipelines() {
-		return r.output.writeFindings(r.stdout, r.merged(results))
-	}
 	report := struct {
 		Format   int            `json:"format"`
 		Contexts []inContext[R] `json:"contexts"`
 	}{formatOfContexts, results}
-	return r.output.write(r.stdout, report, func(w io.Writer) error {
+	return r.output.writeOrFind(r.stdout, report, func() *findings.Report { return r.merged(results) }, func(w io.Writer) error {
 		for i, result := range results {
 			if i > 0 {
 				fmt.Fprintln(w)

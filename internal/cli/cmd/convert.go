@@ -131,9 +131,9 @@ func (o *convertOptions) convert(converter *conversion.Converter, ruleset *conve
 	var errs []error
 	found := false
 	for i, document := range documents {
-		isList := document.IsList() && isOf(ruleset, manifest.NewObject("", document.JSON), "List")
+		isList := document.IsList() && isOfGroup(manifest.NewObject("", document.JSON), ruleset.Group, ruleset.Kind+"List")
 		converted, err := document.Replace(func(object manifest.Object) ([]byte, error) {
-			switch isItem := isOf(ruleset, object, ""); {
+			switch isItem := isOfGroup(object, ruleset.Group, ruleset.Kind); {
 			case isList && !isItem:
 				return nil, fmt.Errorf("an item of a %[1]sList must have the kind %[1]s, and an apiVersion of %[2]s: add them", ruleset.Kind, ruleset.Group)
 			case !isItem:
@@ -157,12 +157,6 @@ func (o *convertOptions) convert(converter *conversion.Converter, ruleset *conve
 		return fmt.Errorf("%s has no objects of the kind %s of %s", sourcesOf(o.files), ruleset.Kind, ruleset.Group)
 	}
 	return nil
-}
-
-// isOf reports whether an object is of the kind of the ruleset, with a suffix.
-func isOf(ruleset *conversion.Ruleset, object manifest.Object, suffix string) bool {
-	group, _, _ := strings.Cut(object.APIVersion, "/")
-	return object.Kind == ruleset.Kind+suffix && group == ruleset.Group
 }
 
 // sourcesOf returns one name for all files, for messages.

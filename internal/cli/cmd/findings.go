@@ -27,16 +27,17 @@ const (
 	formJUnit = "junit"
 )
 
-// forPipelines reports whether the output is in a format for pipelines.
-func (o *output) forPipelines() bool { return o.form == formSARIF || o.form == formJUnit }
-
-// writeFindings writes a report in a format for pipelines.
-func (o *output) writeFindings(w io.Writer, report *findings.Report) error {
-	report.Version = versionText()
-	if o.form == formJUnit {
-		return report.WriteJUnit(w)
+// writeOrFind writes a report, or what it found in a format for pipelines.
+func (o *output) writeOrFind(w io.Writer, report any, find func() *findings.Report, writeText func(io.Writer) error) error {
+	if o.form != formSARIF && o.form != formJUnit {
+		return o.write(w, report, writeText)
 	}
-	return report.WriteSARIF(w)
+	found := find()
+	found.Version = versionText()
+	if o.form == formJUnit {
+		return found.WriteJUnit(w)
+	}
+	return found.WriteSARIF(w)
 }
 
 // place is a manifest in a file. It is empty for one in no file.

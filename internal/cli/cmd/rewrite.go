@@ -224,15 +224,10 @@ func (o *rewriteOptions) runStdin(command *cobra.Command, rewriter *rewrite.Rewr
 
 // finish writes the report, and returns an error if something is not at the version.
 func (o *rewriteOptions) finish(w io.Writer, report *rewrite.Report) error {
-	var err error
-	if o.output.forPipelines() {
-		err = o.output.writeFindings(w, report.Found())
-	} else {
-		err = o.output.write(w, report, report.WriteText)
+	if err := o.output.writeOrFind(w, report, report.Found, report.WriteText); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case !report.Complete():
 		return &exitError{exitFound, errors.New("some manifests are left; see the report")}
 	case o.check && report.Count(rewrite.Rewritten) > 0:
