@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cli/overview"
@@ -53,7 +52,7 @@ func TestLive(t *testing.T) {
 	}
 	fill(t, writer)
 	play("before")
-	apply(t, writer, sampleFile("2-policy.yaml"), &v1alpha1.ConversionPolicy{})
+	expect.NoError(t, writer.Create(t.Context(), expect.YAML[v1alpha1.ConversionPolicy](t, sampleFile("2-policy.yaml"))))
 	play("version-missing")
 	extend(t, writer)
 	setConditions(t, writer, metav1.ConditionFalse, v1alpha1.ReasonMigrating, metav1.ConditionFalse)
@@ -177,18 +176,10 @@ func fill(t *testing.T, writer client.Client) {
 	}
 }
 
-// apply creates the objects in a file.
-func apply(t *testing.T, writer client.Client, file string, object client.Object) {
-	t.Helper()
-	expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, file)), object))
-	expect.NoError(t, writer.Create(t.Context(), object))
-}
-
 // extend adds the new version to the CustomResourceDefinition.
 func extend(t *testing.T, writer client.Client) {
 	t.Helper()
-	wanted := &apiextensionsv1.CustomResourceDefinition{}
-	expect.NoError(t, yaml.UnmarshalStrict([]byte(readFile(t, sampleFile("3-crd-both.yaml"))), wanted))
+	wanted := expect.YAML[apiextensionsv1.CustomResourceDefinition](t, sampleFile("3-crd-both.yaml"))
 	testenv.ChangeCRD(t, writer, wanted.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = wanted.Spec.Versions })
 	expect.Success(t, "v1 is served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}

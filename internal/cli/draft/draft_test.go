@@ -6,7 +6,6 @@ package draft
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -91,19 +90,10 @@ func flows(rules []v1alpha1.Rule) (texts []string) {
 	return texts
 }
 
-func kinds(t *testing.T) map[string]kind {
-	t.Helper()
-	text, err := os.ReadFile("testdata/kinds.yaml")
-	expect.NoError(t, err)
-	all := map[string]kind{}
-	expect.NoError(t, yaml.UnmarshalStrict(text, &all))
-	return all
-}
-
 // TestKinds drafts a rule of each kind. Probing finds all, so do objects at both versions, and the schemas alone find
 // no wrong one.
 func TestKinds(t *testing.T) {
-	for name, test := range kinds(t) {
+	for name, test := range *expect.YAML[map[string]kind](t, "testdata/kinds.yaml") {
 		t.Run(name, func(t *testing.T) {
 			s := &sample{crd: widgets(t, test.V1, test.V2), policy: &v1alpha1.ConversionPolicy{}}
 			s.policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: test.converter()}
@@ -323,7 +313,7 @@ func TestLarge(t *testing.T) {
 
 // TestRepeats: the same input gives the same draft.
 func TestRepeats(t *testing.T) {
-	test := kinds(t)["a list with another name"]
+	test := (*expect.YAML[map[string]kind](t, "testdata/kinds.yaml"))["a list with another name"]
 	crd := widgets(t, test.V1, test.V2)
 	var first string
 	for range 5 {

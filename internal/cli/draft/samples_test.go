@@ -6,13 +6,10 @@ package draft
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -35,12 +32,13 @@ func (s *sample) hub() string { return string(s.policy.Spec.Converter.Declarativ
 
 func samples(t *testing.T) map[string]*sample {
 	t.Helper()
+	const config = "../../../config/samples"
 	all := map[string]*sample{}
 	for name, project := range map[string]published.Project{
 		"cluster-api-machinehealthchecks": published.ClusterAPI, "karpenter-nodepools": published.Karpenter,
 		"kueue-clusterqueues": published.Kueue, "tekton-tasks": published.Tekton,
 	} {
-		s := &sample{policy: fileOf[v1alpha1.ConversionPolicy](t, "catalogue", name, "policy.yaml")}
+		s := &sample{policy: expect.YAML[v1alpha1.ConversionPolicy](t, config, "catalogue", name, "policy.yaml")}
 		found, err := published.Read(t.Context(), project)
 		expect.NoError(t, err)
 		i := slices.IndexFunc(found, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == s.policy.Name })
@@ -50,18 +48,9 @@ func samples(t *testing.T) map[string]*sample {
 		s.crd, all[name] = found[i], s
 	}
 	for name, crd := range map[string]string{"crontab-cronspec": "3-crd-both.yaml", "crontab-hostport": "3-crd-both.yaml"} {
-		all[name] = &sample{fileOf[apiextensionsv1.CustomResourceDefinition](t, name, crd), fileOf[v1alpha1.ConversionPolicy](t, name, "2-policy.yaml")}
+		all[name] = &sample{expect.YAML[apiextensionsv1.CustomResourceDefinition](t, config, name, crd), expect.YAML[v1alpha1.ConversionPolicy](t, config, name, "2-policy.yaml")}
 	}
 	return all
-}
-
-func fileOf[T any](t *testing.T, path ...string) *T {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "..", "config", "samples"}, path...)...))
-	expect.NoError(t, err)
-	value := new(T)
-	expect.NoError(t, yaml.UnmarshalStrict(text, value))
-	return value
 }
 
 func textOf(rule v1alpha1.Rule) string {

@@ -6,14 +6,12 @@ package explain
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -23,19 +21,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-func load(t *testing.T, into any, path ...string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	expect.NoError(t, err)
-	expect.NoError(t, yaml.UnmarshalStrict(text, into))
-}
-
 func explainer(t *testing.T, folder string) *Explainer {
 	t.Helper()
-	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
-	load(t, policy, folder, "policy.yaml")
-	load(t, crd, folder, "crd.yaml")
-	result := compile.Compile(crd, policy.Spec.Converter.Declarative)
+	policy := expect.YAML[v1alpha1.ConversionPolicy](t, "testdata", folder, "policy.yaml")
+	result := compile.Compile(expect.YAML[apiextensionsv1.CustomResourceDefinition](t, "testdata", folder, "crd.yaml"), policy.Spec.Converter.Declarative)
 	if len(result.Errors) > 0 {
 		t.Fatal(result.Errors)
 	}
@@ -155,8 +144,7 @@ func TestOverflow(t *testing.T) {
 // TestEveryKindOfRule checks that each kind of rule has its name, and that the policy of the tests has
 // a rule of it. A use is the rules of its group.
 func TestEveryKindOfRule(t *testing.T) {
-	policy := &v1alpha1.ConversionPolicy{}
-	load(t, policy, "rules", "policy.yaml")
+	policy := expect.YAML[v1alpha1.ConversionPolicy](t, "testdata", "rules", "policy.yaml")
 	explained := map[string]bool{}
 	rules, _ := rulesOf(policy.Spec.Converter.Declarative)
 	for at, rule := range rules {

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -27,18 +26,14 @@ var now = time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 func read(t *testing.T, folder string) *Overview {
 	t.Helper()
 	observed := Observed{
-		Policy: &v1alpha1.ConversionPolicy{}, Now: now, Program: "kubectl conversion",
+		Policy: expect.YAML[v1alpha1.ConversionPolicy](t, "testdata", folder, "policy.yaml"), Now: now, Program: "kubectl conversion",
 		Namespace: "conversion-system", Instance: "crontabs-example-com-d884ab8c", PodsInstance: "crontabs-example-com-d884ab8c",
+		Pods: []corev1.Pod{},
 	}
-	text, err := os.ReadFile(filepath.Join("testdata", folder, "policy.yaml"))
-	expect.NoError(t, err)
-	expect.NoError(t, yaml.UnmarshalStrict(text, observed.Policy))
-	observed.Pods = []corev1.Pod{}
-	text, err = os.ReadFile(filepath.Join("testdata", folder, "pods.yaml"))
-	if err != nil {
+	if _, err := os.Stat(filepath.Join("testdata", folder, "pods.yaml")); err != nil {
 		observed.PodsUnknown = "pods is forbidden: User \"jane\" cannot list\n  resource \"pods\""
-	} else if err := yaml.UnmarshalStrict(text, &observed.Pods); err != nil {
-		t.Fatal(err)
+	} else {
+		observed.Pods = *expect.YAML[[]corev1.Pod](t, "testdata", folder, "pods.yaml")
 	}
 	return Of(observed)
 }

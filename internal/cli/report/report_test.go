@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -17,7 +16,6 @@ import (
 
 	"golang.org/x/net/html"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
@@ -70,11 +68,8 @@ func write(t *testing.T, in Input) string {
 // read returns an input from files, like the command; there may be none of objects.
 func read(t *testing.T, from inputFiles) Input {
 	t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	decode(t, from.crd, crd)
-	var policyJSON json.RawMessage
-	decode(t, from.policy, &policyJSON)
-	policy, invalid, err := verify.ReadPolicy(t.Context(), policyJSON)
+	crd := expect.YAML[apiextensionsv1.CustomResourceDefinition](t, from.crd)
+	policy, invalid, err := verify.ReadPolicy(t.Context(), *expect.YAML[json.RawMessage](t, from.policy))
 	if err != nil || len(invalid) > 0 {
 		t.Fatal(err, invalid)
 	}
@@ -103,15 +98,6 @@ func check(t *testing.T, checker *verify.Checker, file string) {
 		for _, object := range objects {
 			checker.Check(t.Context(), object)
 		}
-	}
-}
-
-func decode(t *testing.T, file string, into any) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	expect.NoError(t, err)
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", file, err)
 	}
 }
 

@@ -9,11 +9,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 // Patience is how long a wait may see nothing new. A longer wait is a failure, even on a busy machine on which
@@ -106,5 +109,15 @@ func JSON[T ~string | ~[]byte](tb testing.TB, document T) any {
 	if err := decoder.Decode(&value); err != nil {
 		tb.Fatalf("%v in %s", err, string(document))
 	}
+	return value
+}
+
+// YAML decodes a file, which may have no unknown fields. Its path has one name or several.
+func YAML[T any](tb testing.TB, path ...string) *T {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	NoError(tb, err)
+	value := new(T)
+	NoError(tb, yaml.UnmarshalStrict(text, value))
 	return value
 }
