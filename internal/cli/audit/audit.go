@@ -12,7 +12,8 @@ var checks = []func(*Observed) []Finding{
 // Check returns the findings of a definition.
 func Check(observed *Observed) []Finding {
 	if observed.CRD == nil {
-		return withoutDefinition(observed)
+		return []Finding{observed.certain(PolicyWithoutDefinition, "", "there is a ConversionPolicy of this name, but no CustomResourceDefinition",
+			"apply the CustomResourceDefinition, or delete the policy")}
 	}
 	var findings []Finding
 	for _, check := range checks {

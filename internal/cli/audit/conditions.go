@@ -108,8 +108,3 @@ func policy(o *Observed) []Finding {
 	}
 	return nil
 }
-
-func withoutDefinition(o *Observed) []Finding {
-	return []Finding{o.certain(PolicyWithoutDefinition, "", "there is a ConversionPolicy of this name, but no CustomResourceDefinition",
-		"apply the CustomResourceDefinition, or delete the policy")}
-}

@@ -160,7 +160,11 @@ func (r *run) object(path string, first bool, header *tar.Header, content io.Rea
 	}
 	after, err := r.Convert(before)
 	if err != nil {
-		r.problem(fmt.Errorf("%s: %w", path, err))
+		if len(r.result.Problems) < maxProblems {
+			r.result.Problems = append(r.result.Problems, fmt.Errorf("%s: %w", path, err))
+		} else {
+			r.result.More++
+		}
 		return nil
 	}
 	if first && bytes.Equal(before, after) {
@@ -176,12 +180,4 @@ func (r *run) object(path string, first bool, header *tar.Header, content io.Rea
 	}
 	_, err = r.out.Write(after)
 	return err
-}
-
-func (r *run) problem(err error) {
-	if len(r.result.Problems) == maxProblems {
-		r.result.More++
-		return
-	}
-	r.result.Problems = append(r.result.Problems, err)
 }

@@ -175,7 +175,7 @@ func (d *drafter) weigh(all, chosen []*hypothesis) error {
 			return clash
 		})
 		if len(against) == 0 || slices.ContainsFunc(against, func(h *hypothesis) bool {
-			return sameFields(h, rival) || len(h.hub) > len(rival.hub) || d.guesser.pairs.renamed[h.spokeField()] != nil
+			return slices.Equal(h.spoke, rival.spoke) && slices.Equal(h.hub, rival.hub) || len(h.hub) > len(rival.hub) || d.guesser.pairs.renamed[h.spokeField()] != nil
 		}) {
 			continue
 		}
@@ -252,10 +252,6 @@ func contains(a, b *hypothesis) bool {
 		})
 	}
 	return inside(a.spoke, b.spoke) && inside(a.hub, b.hub) || inside(b.spoke, a.spoke) && inside(b.hub, a.hub)
-}
-
-func sameFields(a, b *hypothesis) bool {
-	return slices.Equal(a.spoke, b.spoke) && slices.Equal(a.hub, b.hub)
 }
 
 // describe names a rule by its kind and fields.

@@ -342,7 +342,7 @@ func (e *evidence) relate(spoke, hub formAt, ofSpoke, ofHub entries) {
 		}
 		fits := castKind(other) == cmp.Or(castKinds[v1alpha1.CastType(kind)], "integer")
 		if document.Known(kind) {
-			fits = isStructure(other)
+			fits = slices.Contains([]string{"object", "array", kindMap, kindAnything}, other.kind)
 		}
 		if text.kind != "string" || !fits {
 			return
