@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
@@ -22,31 +21,17 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// read decodes a file of testdata, and reports whether it exists.
-func read(t *testing.T, into any, path ...string) bool {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{"testdata"}, path...)...))
-	if os.IsNotExist(err) {
-		return false
-	}
-	expect.NoError(t, err)
-	expect.NoError(t, yaml.UnmarshalStrict(text, into))
-	return true
-}
-
 func side(t *testing.T, folder, when string) Side {
 	t.Helper()
-	side := Side{Policy: &v1alpha1.ConversionPolicy{}, CRD: &apiextensionsv1.CustomResourceDefinition{}}
-	if !read(t, side.Policy, folder, when+"-policy.yaml") {
-		side.Policy = nil
+	file := func(kind string) string { return filepath.Join("testdata", folder, when+"-"+kind+".yaml") }
+	side := Side{CRD: expect.YAML[apiextensionsv1.CustomResourceDefinition](t, file("crd"))}
+	if _, err := os.Stat(file("policy")); err == nil {
+		side.Policy = expect.YAML[v1alpha1.ConversionPolicy](t, file("policy"))
 	}
-	if !read(t, side.CRD, folder, when+"-crd.yaml") {
-		t.Fatalf("%s has no CustomResourceDefinition", folder)
-	}
-	if _, err := os.Stat(filepath.Join("testdata", folder, when+"-objects.yaml")); err != nil {
+	if _, err := os.Stat(file("objects")); err != nil {
 		return side
 	}
-	documents, err := manifest.ReadAll([]string{filepath.Join("testdata", folder, when+"-objects.yaml")}, nil)
+	documents, err := manifest.ReadAll([]string{file("objects")}, nil)
 	expect.NoError(t, err)
 	for _, document := range documents {
 		object, err := preserved.Decode(document.JSON)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,8 +24,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -104,11 +103,9 @@ func (c *cluster) reader(t *testing.T, name string, groups []string) *rest.Confi
 	expect.NoError(t, err)
 	_, block, _ := strings.Cut(string(text), "```yaml\n")
 	block, _, _ = strings.Cut(block, "```")
-	installed, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "config", "rbac", "audit", "role.yaml"))
-	expect.NoError(t, err)
-	role, other := &rbacv1.ClusterRole{}, &rbacv1.ClusterRole{}
-	expect.NoError(t, errors.Join(yaml.UnmarshalStrict([]byte(block), role), yaml.UnmarshalStrict(installed, other)))
-	expect.Equal(t, "documented rules", other.Rules, role.Rules, cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) int { return cmp.Compare(a.Resources[0], b.Resources[0]) }))
+	role, installed := &rbacv1.ClusterRole{}, expect.YAML[rbacv1.ClusterRole](t, "../../../../config/rbac/audit/role.yaml")
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(block), role))
+	expect.Equal(t, "documented rules", installed.Rules, role.Rules, cmpopts.SortSlices(func(a, b rbacv1.PolicyRule) int { return cmp.Compare(a.Resources[0], b.Resources[0]) }))
 	role.Name = name
 	if len(groups) > 0 {
 		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
