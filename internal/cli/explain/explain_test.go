@@ -46,12 +46,7 @@ func objects(t *testing.T, folder string) map[string][]byte {
 	return found
 }
 
-func explain(t *testing.T, name, to string, all bool) *Report {
-	t.Helper()
-	return explainIn(t, "rules", name, to, all)
-}
-
-func explainIn(t *testing.T, folder, name, to string, all bool) *Report {
+func explain(t *testing.T, folder, name, to string, all bool) *Report {
 	t.Helper()
 	e := explainer(t, folder)
 	report := e.Report()
@@ -79,7 +74,7 @@ func TestTables(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			expect.NoError(t, explain(t, test.object, test.to, test.all).WriteTables(&out, test.table))
+			expect.NoError(t, explain(t, "rules", test.object, test.to, test.all).WriteTables(&out, test.table))
 			golden.Check(t, out.String(), "rules", file)
 		})
 	}
@@ -92,14 +87,14 @@ func TestMoved(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
-			expect.NoError(t, explainIn(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}))
+			expect.NoError(t, explain(t, "moved", test.object, test.to, false).WriteTables(&out, Table{}))
 			golden.Check(t, out.String(), "moved", file)
 		})
 	}
 }
 
 func TestJSON(t *testing.T) {
-	text, err := json.MarshalIndent(explain(t, "odd", "v2", false), "", "  ")
+	text, err := json.MarshalIndent(explain(t, "rules", "odd", "v2", false), "", "  ")
 	expect.NoError(t, err)
 	golden.Check(t, string(text)+"\n", "rules", "odd.json")
 }
@@ -116,7 +111,7 @@ func TestOnly(t *testing.T) {
 		"spec.nothing.there": nil,
 	} {
 		t.Run(field, func(t *testing.T) {
-			report := explain(t, "fits", "v2", false)
+			report := explain(t, "rules", "fits", "v2", false)
 			found := report.Only(field)
 			var got []string
 			for _, field := range report.Objects[0].Steps[0].Fields {
