@@ -28,6 +28,8 @@ type journal struct {
 	store    Checkpoints
 	clock    Clock
 	progress *progress
+	// observe is called with the record when it was read, and before it is saved.
+	observe func(contract.Record)
 
 	// page are the results of the current page. closePage moves them to the lists, so that a
 	// repeated page is not listed twice.
@@ -38,11 +40,11 @@ type journal struct {
 }
 
 // openJournal reads the record of the run, or starts one.
-func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store Checkpoints, clock Clock) (*journal, error) {
-	j := &journal{store: store, clock: clock}
+func (e *Engine) openJournal(ctx context.Context) (*journal, error) {
+	spec, j := &e.Spec, &journal{store: e.Checkpoints, clock: e.Clock, observe: e.observe}
 	var data map[string]string
-	err := retry(ctx, clock, func() (err error) {
-		data, err = store.Load(ctx)
+	err := retry(ctx, e.Clock, func() (err error) {
+		data, err = e.Checkpoints.Load(ctx)
 		return err
 	})
 	if err != nil {
@@ -51,12 +53,12 @@ func openJournal(ctx context.Context, spec *contract.Spec, ruleset string, store
 	if data[contract.RecordKey] == "" {
 		j.record = contract.Record{
 			Format: contract.RecordFormat, Run: spec.Run, CRDUID: spec.Pin.UID, CRDGeneration: spec.Pin.Generation, StorageVersionHash: spec.Pin.StorageVersionHash,
-			State: contract.StatePreflight, StartTime: j.now(), Ruleset: ruleset,
+			State: contract.StatePreflight, StartTime: j.now(), Ruleset: e.Inventory.rulesetHash(),
 		}
 		if spec.Preflight == 0 {
 			j.record.State = contract.StatePropagating
 		}
-		j.progress = newProgress(clock, 0)
+		j.progress = newProgress(e.Clock, 0)
 		return j, j.save(ctx)
 	}
 	return j, j.resume(spec, data)
@@ -78,6 +80,7 @@ func (j *journal) resume(spec *contract.Spec, data map[string]string) (err error
 	}
 	j.resumed = j.record.Barrier != ""
 	j.progress = newProgress(j.clock, j.record.Checkpoint.Done())
+	j.observe(j.record)
 	if j.record.State == contract.StateRunning {
 		j.resetPage()
 	}
@@ -251,6 +254,7 @@ func (j *journal) saveWith(ctx context.Context, data map[string]string) error {
 	if j.record.Finished() {
 		j.record.Waiting = ""
 	}
+	j.observe(j.record)
 	text, err := json.Marshal(j.record)
 	if err != nil {
 		return fmt.Errorf("cannot encode the migration record: %w", err)

@@ -49,7 +49,8 @@ func TestProgressWithinAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &fakeStore{}
 			engine := newTestEngine(newFakeAPI(5), store)
-			j, err := openJournal(t.Context(), &engine.Spec, "", store, steppingClock(tt.step))
+			engine.Clock = steppingClock(tt.step)
+			j, err := engine.openJournal(t.Context())
 			expect.NoError(t, err)
 			expect.NoError(t, j.passBarrier(t.Context(), "105"))
 			j.openPage(&metav1.PartialObjectMetadataList{Items: make([]metav1.PartialObjectMetadata, 5)})

@@ -130,12 +130,12 @@ func testUnavailable(t *testing.T, r *resource) {
 	engine := r.engine(t, "unavailable")
 	engine.Patcher = atPatch(engine.Patcher, 20, func() { unavailable.Store(true) })
 	waited := ""
-	engine.Checkpoints = seen{engine.Checkpoints, func(record contract.Record) {
+	engine.Observe = func(record contract.Record) {
 		if record.Waiting != "" {
 			waited = record.Waiting
 			unavailable.Store(false)
 		}
-	}}
+	}
 	record := r.mustRun(t, engine)
 	if !record.Complete() {
 		t.Errorf("record is %+v", record)
@@ -149,19 +149,6 @@ func testUnavailable(t *testing.T, r *resource) {
 			t.Errorf("%s is stored as %s", object.Key, object.Value)
 		}
 	}
-}
-
-// seen calls a function with every record before it is saved.
-type seen struct {
-	Checkpoints
-	see func(contract.Record)
-}
-
-func (s seen) Save(ctx context.Context, data map[string]string) error {
-	if record, err := contract.ParseRecord([]byte(data[contract.RecordKey])); err == nil {
-		s.see(record)
-	}
-	return s.Checkpoints.Save(ctx, data)
 }
 
 // A refused object is accepted through its status, with no change but its version.

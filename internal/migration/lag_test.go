@@ -45,7 +45,7 @@ func testLag(t *testing.T, server *testenv.Server) {
 	engine.Patcher, engine.Servers = late, silentServers{}
 	engine.Preflight, engine.Verify = 0, v1alpha1.MigrationVerifyNone
 	var stored []map[string]int
-	engine.Checkpoints = seen{engine.Checkpoints, func(record contract.Record) {
+	engine.Observe = func(record contract.Record) {
 		if record.State == contract.StateAuditing && record.Repeats == 0 && len(stored) == 0 {
 			if record.Current != 40 {
 				t.Errorf("the pass counts %+v", record.Counters)
@@ -53,7 +53,7 @@ func testLag(t *testing.T, server *testenv.Server) {
 			stored = append(stored, r.Stored(t))
 			held.release()
 		}
-	}}
+	}
 	record := r.mustRun(t, engine)
 	expect.Equal(t, "versions in etcd after the first pass", []map[string]int{{"v1beta1": 40}}, stored)
 	if record.BarrierKind != v1alpha1.BarrierTime || record.Repeats != 1 || !record.Complete() {

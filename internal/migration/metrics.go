@@ -4,7 +4,6 @@
 package migration
 
 import (
-	"context"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -151,32 +149,9 @@ func (m *Metrics) addThrottled(pause time.Duration) {
 	}
 }
 
-// Checkpoints returns store with metrics that follow the record.
-func (m *Metrics) Checkpoints(store Checkpoints) Checkpoints {
-	return instrumentedCheckpoints{store, m}
-}
-
-type instrumentedCheckpoints struct {
-	Checkpoints
-	metrics *Metrics
-}
-
-func (c instrumentedCheckpoints) Load(ctx context.Context) (map[string]string, error) {
-	data, err := c.Checkpoints.Load(ctx)
-	c.metrics.expose(data)
-	return data, err
-}
-
-func (c instrumentedCheckpoints) Save(ctx context.Context, data map[string]string) error {
-	c.metrics.expose(data)
-	return c.Checkpoints.Save(ctx, data)
-}
-
-// expose sets the metrics from the record. It ignores an unreadable record, which ends the run with
-// an error.
-func (m *Metrics) expose(data map[string]string) {
-	record, err := contract.ParseRecord([]byte(data[contract.RecordKey]))
-	if err != nil {
+// expose sets the metrics that follow the record.
+func (m *Metrics) expose(record *contract.Record) {
+	if m == nil {
 		return
 	}
 	for state, gauge := range m.states {
@@ -195,23 +170,13 @@ func oneIf(condition bool) float64 {
 	return 0
 }
 
-// Patcher returns patcher with metrics of the patches that are sent.
-func (m *Metrics) Patcher(patcher Patcher) Patcher { return instrumentedPatcher{patcher, m} }
-
-type instrumentedPatcher struct {
-	Patcher
-	metrics *Metrics
-}
-
-func (p instrumentedPatcher) Patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-	if patch.DryRun {
-		return p.Patcher.Patch(ctx, patch)
+// patched counts a patch that was sent, and its answer.
+func (m *Metrics) patched(patch Patch, took time.Duration, err error) {
+	if m == nil || patch.DryRun {
+		return
 	}
-	began := time.Now()
-	after, err := p.Patcher.Patch(ctx, patch)
-	p.metrics.latency.Observe(time.Since(began).Seconds())
-	p.metrics.patches.WithLabelValues(codeOf(err)).Inc()
-	return after, err
+	m.latency.Observe(took.Seconds())
+	m.patches.WithLabelValues(codeOf(err)).Inc()
 }
 
 func codeOf(err error) string {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -202,7 +203,9 @@ func (e *Engine) send(ctx context.Context, patch Patch) (after *metav1.PartialOb
 }
 
 func (e *Engine) patch(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
+	began := time.Now()
 	after, err := e.Patcher.Patch(ctx, patch)
+	e.Metrics.patched(patch, time.Since(began), err)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type Attempt struct {
 
 // Try does the preflight alone: it writes neither objects nor a record, if Checkpoints does not.
 func (e *Engine) Try(ctx context.Context) (Attempt, error) {
-	j, err := openJournal(ctx, &e.Spec, "", e.Checkpoints, e.Clock)
+	j, err := e.openJournal(ctx)
 	if err != nil {
 		return Attempt{}, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
 )
 
-// Engine does one run. All exported fields but PreviousRun, Tracer, Metrics and Inventory are
-// required.
+// Engine does one run. All exported fields but PreviousRun, Tracer, Metrics, Observe and Inventory
+// are required.
 type Engine struct {
 	contract.Spec
 	Lister      Lister
@@ -33,8 +33,10 @@ type Engine struct {
 	PreviousRun Checkpoints
 	// Tracer of the run and its phases.
 	Tracer tracing.Tracer
-	// Metrics count objects and patches in flight. They also wrap Patcher and Checkpoints.
+	// Metrics count objects and patches, and follow the record.
 	Metrics *Metrics
+	// Observe is called with every state of the record.
+	Observe func(contract.Record)
 	// Inventory reads preserved values. If it is nil, they are neither counted nor restored.
 	Inventory *Inventory
 
@@ -68,8 +70,8 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 		return nil, err
 	}
 	e := &Engine{
-		Spec: *spec, Lister: cluster, Patcher: metrics.Patcher(cluster), Definition: cluster, Discovery: cluster,
-		Servers: servers, Checkpoints: metrics.Checkpoints(cluster), Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
+		Spec: *spec, Lister: cluster, Patcher: cluster, Definition: cluster, Discovery: cluster,
+		Servers: servers, Checkpoints: cluster, Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
 	}
 	if spec.RulesetConfigMap != "" {
 		if e.Inventory, err = ReadInventory(ctx, cluster, spec, e.Clock); err != nil {
@@ -88,7 +90,7 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 func (e *Engine) Run(ctx context.Context) (contract.Record, error) {
 	log := logr.FromContextOrDiscard(ctx).WithValues("policy", e.Pin.Name, "run", e.Spec.Run)
 	ctx = logr.NewContext(ctx, log)
-	j, err := openJournal(ctx, &e.Spec, e.Inventory.rulesetHash(), e.Checkpoints, e.Clock)
+	j, err := e.openJournal(ctx)
 	if err != nil {
 		return contract.Record{}, err
 	}
@@ -114,6 +116,14 @@ func (e *Engine) prepare() {
 	e.throttle.metrics = e.Metrics
 	e.waitReason = newWaitReason()
 	e.pageSize = e.PageSize
+}
+
+// observe shows the record to the metrics and to Observe.
+func (e *Engine) observe(record contract.Record) {
+	e.Metrics.expose(&record)
+	if e.Observe != nil {
+		e.Observe(record)
+	}
 }
 
 // migrate checks the pin also at the end, because a Completed record asserts that the definition

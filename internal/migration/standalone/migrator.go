@@ -139,11 +139,12 @@ func (m *Migrator) run(ctx context.Context, target *Target, record record, share
 		result.Message = reasonOf(ctx, err).Error()
 		return
 	}
-	engine, err := m.engine(target, run, &observed{record, func(r contract.Record) { m.Observe(result.Resource, r) }}, shared)
+	engine, err := m.engine(target, run, unread{record}, shared)
 	if err != nil {
 		result.Message = err.Error()
 		return
 	}
+	engine.Observe = func(r contract.Record) { m.Observe(result.Resource, r) }
 	lister := &watchedLister{Lister: engine.Lister, warn: func(err error) { m.Warn(result.Resource, err) }}
 	engine.Lister = lister
 	ended, err := engine.Run(ctx)
@@ -296,19 +297,8 @@ func (l *watchedLister) last() error {
 	return l.err
 }
 
-// observed shows every record before it is saved.
-type observed struct {
-	record
-	observe func(contract.Record)
-}
+// unread is the record of a run. The engine never sees what is stored.
+type unread struct{ record }
 
-// Load implements migration.Checkpoints. The engine never sees what is stored.
-func (o *observed) Load(context.Context) (map[string]string, error) { return nil, nil }
-
-// Save implements migration.Checkpoints.
-func (o *observed) Save(ctx context.Context, data map[string]string) error {
-	if shown, err := contract.ParseRecord([]byte(data[contract.RecordKey])); err == nil {
-		o.observe(shown)
-	}
-	return o.record.Save(ctx, data)
-}
+// Load implements migration.Checkpoints.
+func (unread) Load(context.Context) (map[string]string, error) { return nil, nil }
