@@ -87,10 +87,8 @@ func TestAddressesOfAPIServers(t *testing.T) {
 			defer server.Close()
 			cluster, err := Connect(&rest.Config{Host: server.URL}, &testSpec)
 			expect.NoError(t, err)
-			servers, err := cluster.APIServers()
-			expect.NoError(t, err)
-			servers.clock = &fakeClock{now: clock.now.Add(tt.ahead)}
-			addresses, held, err := servers.Addresses(t.Context())
+			cluster.clock = &fakeClock{now: clock.now.Add(tt.ahead)}
+			addresses, held, err := cluster.Addresses(t.Context())
 			if tt.wantError != "" {
 				wantError(t, err, tt.wantError)
 				return

@@ -46,7 +46,7 @@ func apiPath(group string) string {
 	return "/apis"
 }
 
-// Cluster implements Lister, Patcher, Definition, Discovery, Rulesets and Checkpoints with
+// Cluster implements Lister, Patcher, Definition, Discovery, Servers, Rulesets and Checkpoints with
 // client-go.
 type Cluster struct {
 	config     *rest.Config
@@ -54,9 +54,10 @@ type Cluster struct {
 	definition string
 	metadata   metadata.Interface
 	patches    rest.Interface
-	discovery  *discovery.DiscoveryClient
+	core       *kubernetes.Clientset
 	configMaps corev1.ConfigMapInterface
 	checkpoint string
+	clock      Clock
 	size       pages.Size
 	// saved is the record that was read or written last, and savedAt the resourceVersion with it.
 	saved, savedAt string
@@ -82,13 +83,9 @@ func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for patches: %w", err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a discovery client: %w", err)
-	}
-	core, err := corev1.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a ConfigMap client: %w", err)
+		return nil, fmt.Errorf("cannot make a client for ConfigMaps, discovery and the addresses of API servers: %w", err)
 	}
 	return &Cluster{
 		config:     config,
@@ -96,9 +93,10 @@ func Connect(config *rest.Config, spec *contract.Spec) (*Cluster, error) {
 		definition: spec.Pin.Name,
 		metadata:   objects,
 		patches:    patches,
-		discovery:  disco,
-		configMaps: core.ConfigMaps(spec.Namespace),
+		core:       core,
+		configMaps: core.CoreV1().ConfigMaps(spec.Namespace),
 		checkpoint: spec.RecordConfigMap,
+		clock:      SystemClock{},
 	}, nil
 }
 
@@ -171,7 +169,7 @@ func (c *Cluster) DefinitionMetadata(ctx context.Context) (*metav1.PartialObject
 
 // ServedResource implements Discovery.
 func (c *Cluster) ServedResource(ctx context.Context) (*metav1.APIResource, error) {
-	return c.servedResource(ctx, c.discovery)
+	return c.servedResource(ctx, c.core.DiscoveryClient)
 }
 
 func (c *Cluster) servedResource(ctx context.Context, client *discovery.DiscoveryClient) (*metav1.APIResource, error) {
@@ -263,32 +261,15 @@ func (c *Cluster) patchCheckpoint(ctx context.Context, data map[string]string) e
 	return err
 }
 
-// APIServers implements Servers: it queries each API server behind the kubernetes Service by its
-// own address.
-type APIServers struct {
-	cluster *Cluster
-	config  *rest.Config
-	client  kubernetes.Interface
-	clock   Clock
-}
-
-// APIServers returns the API servers of the cluster.
-func (c *Cluster) APIServers() (*APIServers, error) {
-	client, err := kubernetes.NewForConfig(c.config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a client for the addresses of API servers: %w", err)
-	}
-	return &APIServers{cluster: c, config: c.config, client: client, clock: SystemClock{}}, nil
-}
-
 // Addresses implements Servers.
-func (s *APIServers) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
-	return apiservers.Find(ctx, s.client, s.clock.Now())
+func (c *Cluster) Addresses(ctx context.Context) (addresses []string, leases int, err error) {
+	return apiservers.Find(ctx, c.core, c.clock.Now())
 }
 
-// ServedResourceAt implements Servers.
-func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error) {
-	config, err := apiservers.At(s.config, address)
+// ServedResourceAt implements Servers. It queries an API server behind the kubernetes Service by its own
+// address.
+func (c *Cluster) ServedResourceAt(ctx context.Context, address string) (*metav1.APIResource, error) {
+	config, err := apiservers.At(c.config, address)
 	if err != nil {
 		return nil, err
 	}
@@ -296,5 +277,5 @@ func (s *APIServers) ServedResourceAt(ctx context.Context, address string) (*met
 	if err != nil {
 		return nil, err
 	}
-	return s.cluster.servedResource(ctx, client)
+	return c.servedResource(ctx, client)
 }

@@ -65,13 +65,9 @@ func NewEngine(ctx context.Context, config *rest.Config, spec *contract.Spec, tr
 	if err != nil {
 		return nil, err
 	}
-	servers, err := cluster.APIServers()
-	if err != nil {
-		return nil, err
-	}
 	e := &Engine{
 		Spec: *spec, Lister: cluster, Patcher: cluster, Definition: cluster, Discovery: cluster,
-		Servers: servers, Checkpoints: cluster, Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
+		Servers: cluster, Checkpoints: cluster, Clock: SystemClock{}, Tracer: tracer, Metrics: metrics,
 	}
 	if spec.RulesetConfigMap != "" {
 		if e.Inventory, err = ReadInventory(ctx, cluster, spec, e.Clock); err != nil {

@@ -35,11 +35,15 @@ type throttle struct {
 // newThrottle returns a throttle with these limits of patches in flight, and per second; perSecond
 // 0 means no limit.
 func newThrottle(clock Clock, pace v1alpha1.MigrationPace, concurrency, perSecond int) *throttle {
-	limiter := rate.NewLimiter(rate.Inf, 1)
-	if perSecond > 0 {
-		limiter = rate.NewLimiter(rate.Limit(perSecond), 1)
+	return &throttle{clock: clock, rate: NewRateLimiter(perSecond), limit: newConcurrencyLimit(pace, concurrency, clock.Now()), released: make(chan struct{})}
+}
+
+// NewRateLimiter returns a limiter of patches per second; 0 means no limit.
+func NewRateLimiter(perSecond int) *rate.Limiter {
+	if perSecond == 0 {
+		return rate.NewLimiter(rate.Inf, 1)
 	}
-	return &throttle{clock: clock, rate: limiter, limit: newConcurrencyLimit(pace, concurrency, clock.Now()), released: make(chan struct{})}
+	return rate.NewLimiter(rate.Limit(perSecond), 1)
 }
 
 // acquire waits until a patch may be sent. The caller must release it.

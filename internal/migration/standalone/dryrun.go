@@ -59,7 +59,7 @@ func (m *Migrator) forecast(ctx context.Context, target *Target) Forecast {
 
 func (m *Migrator) readForecast(ctx context.Context, target *Target, is *Forecast) error {
 	is.Record = m.record(target).String()
-	engine, err := m.engine(target, randomID(), memory{}, m.newLimits())
+	engine, err := m.engine(ctx, target, randomID(), memory{}, m.newLimits())
 	if err != nil {
 		return err
 	}

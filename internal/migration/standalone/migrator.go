@@ -14,14 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/tracing"
 )
 
 // Options say how objects are migrated. The zero value is not valid.
@@ -139,7 +140,7 @@ func (m *Migrator) run(ctx context.Context, target *Target, record record, share
 		result.Message = reasonOf(ctx, err).Error()
 		return
 	}
-	engine, err := m.engine(target, run, unread{record}, shared)
+	engine, err := m.engine(ctx, target, run, unread{record}, shared)
 	if err != nil {
 		result.Message = err.Error()
 		return
@@ -200,20 +201,13 @@ func (m *Migrator) record(target *Target) record {
 }
 
 // engine returns the engine of a run.
-func (m *Migrator) engine(target *Target, run string, store migration.Checkpoints, shared *limits) (*migration.Engine, error) {
-	spec := m.spec(target, run)
-	cluster, err := migration.Connect(m.Config, spec)
+func (m *Migrator) engine(ctx context.Context, target *Target, run string, store migration.Checkpoints, shared *limits) (*migration.Engine, error) {
+	engine, err := migration.NewEngine(ctx, m.Config, m.spec(target, run), tracing.Tracer{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := cluster.APIServers()
-	if err != nil {
-		return nil, err
-	}
-	return &migration.Engine{
-		Spec: *spec, Lister: cluster, Patcher: &limitedPatcher{cluster, shared}, Definition: cluster, Discovery: cluster,
-		Servers: servers, Checkpoints: store, Clock: migration.SystemClock{},
-	}, nil
+	engine.Checkpoints, engine.Patcher = store, &limitedPatcher{engine.Patcher, shared}
+	return engine, nil
 }
 
 func (m *Migrator) spec(target *Target, run string) *contract.Spec {
@@ -233,16 +227,11 @@ func (m *Migrator) spec(target *Target, run string) *contract.Spec {
 // limits are shared by the patches of all resources.
 type limits struct {
 	inFlight chan struct{}
-	// rate is nil without a limit.
-	rate flowcontrol.RateLimiter
+	rate     *rate.Limiter
 }
 
 func (m *Migrator) newLimits() *limits {
-	shared := &limits{inFlight: make(chan struct{}, m.Concurrency)}
-	if m.MaxWritesPerSecond > 0 {
-		shared.rate = flowcontrol.NewTokenBucketRateLimiter(float32(m.MaxWritesPerSecond), 1)
-	}
-	return shared
+	return &limits{inFlight: make(chan struct{}, m.Concurrency), rate: migration.NewRateLimiter(m.MaxWritesPerSecond)}
 }
 
 // limitedPatcher sends patches within the limits.
@@ -259,10 +248,8 @@ func (p *limitedPatcher) Patch(ctx context.Context, patch migration.Patch) (*met
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if p.rate != nil {
-		if err := p.rate.Wait(ctx); err != nil {
-			return nil, err
-		}
+	if err := p.rate.Wait(ctx); err != nil {
+		return nil, err
 	}
 	return p.Patcher.Patch(ctx, patch)
 }
