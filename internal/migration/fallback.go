@@ -17,13 +17,13 @@ var fallbackReasons = map[v1alpha1.MigrationFailureReason]bool{v1alpha1.FailureI
 
 // fallBack tries the allowed fallbacks, in order, for an object that the API server refuses. The
 // object fails if all of them fail.
-func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetadata, cause error) (result, error) {
+func (e *Engine) fallBack(ctx context.Context, object *metav1.PartialObjectMetadata, barrier string, cause error) (result, error) {
 	if !fallbackReasons[reasonOf(cause)] {
 		return e.failure(object, cause), nil
 	}
 	for _, fallback := range e.Fallback {
 		for _, path := range e.paths(fallback) {
-			r, err := e.migrateBy(ctx, object, path)
+			r, err := e.persist(ctx, object, path, barrier)
 			if err != nil {
 				return result{}, err
 			}
@@ -49,32 +49,4 @@ func (e *Engine) paths(fallback v1alpha1.MigrationFallback) []Patch {
 		paths = append(paths, Patch{Version: version})
 	}
 	return paths
-}
-
-// migrateBy patches one object on a fallback path. Not found means that the path does not exist:
-// only the object's own path shows whether it was deleted.
-func (e *Engine) migrateBy(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch) (result, error) {
-	for n := 1; ; n++ {
-		patch := patchOf(object)
-		patch.Version, patch.Subresource = path.Version, path.Subresource
-		got, err := e.attempt(ctx, patch)
-		switch {
-		case err != nil:
-			return result{}, err
-		case got.cause == nil:
-			return resultOfPatch(object, got.after), nil
-		case got.after != nil:
-			return e.restoreManagedFields(ctx, object, path.Version, got)
-		case n == objectAttempts || reasonOf(got.cause) != v1alpha1.FailureConflict:
-			return e.failure(object, got.cause), nil
-		}
-		latest, err := e.prepareRetry(ctx, object, n, refetch, got.cause)
-		if err != nil {
-			return result{}, err
-		}
-		if latest == nil {
-			return resultOf(object, gone), nil
-		}
-		object = latest
-	}
 }

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // objectAttempts bounds the attempts of one object.
@@ -63,13 +65,14 @@ func (e *Engine) resolve(ctx context.Context, object *metav1.PartialObjectMetada
 	return e.getLatest(ctx, object)
 }
 
-// persist patches an object until it has an outcome: at the storage version, or at the version of
-// path. Fallbacks apply to the storage version only.
+// persist patches an object until it has an outcome: at the storage version, or on another path. There,
+// it fails the object only on this path, and tries no fallback. A subresource that is not found does not
+// exist: only the object's own path shows whether the object was deleted.
 func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetadata, path Patch, barrier string) (result, error) {
-	attempts, atOtherVersion := e.newAttempts(), path.Version != ""
+	attempts, isOtherPath := e.newAttempts(), path.Version != "" || path.Subresource != ""
 	for {
 		patch := patchOf(object)
-		patch.Version = path.Version
+		patch.Version, patch.Subresource = path.Version, path.Subresource
 		got, err := e.attempt(ctx, patch)
 		if err != nil {
 			return result{}, err
@@ -86,14 +89,15 @@ func (e *Engine) persist(ctx context.Context, object *metav1.PartialObjectMetada
 		cause, last := got.cause, attempts.count == objectAttempts
 		remedy := remedyFor(cause, object.Name)
 		switch {
-		case atOtherVersion && (remedy == stopRun || remedy == giveUp || last):
+		case isOtherPath && (remedy == stopRun || remedy == giveUp || last),
+			path.Subresource != "" && (remedy == restartPod || reasonOf(cause) == v1alpha1.FailureNotFound):
 			return e.failure(object, cause), nil
 		case remedy == stopRun || remedy == restartPod:
 			return result{}, e.runEnds(remedy, object, cause)
 		case remedy == refetch && last:
 			return e.finalOutcome(ctx, object, barrier, cause)
 		case remedy == giveUp || last:
-			return e.fallBack(ctx, object, cause)
+			return e.fallBack(ctx, object, barrier, cause)
 		}
 		latest, err := e.prepareRetry(ctx, object, attempts.count, remedy, cause)
 		if err != nil {
