@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // difference names the first field, in alphabetical order, in which got differs from want, or
@@ -87,42 +87,12 @@ func member(name string) string {
 }
 
 // sameNumber compares two JSON numbers by value: 1, 1.0 and 10e-1 are equal, 9007199254740993 and
-// 9007199254740992 are not.
+// 9007199254740992 are not. Numbers with too large an exponent for package big are equal if their texts are.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, errX := parseDecimal(a)
-	y, errY := parseDecimal(b)
-	return errX == nil && errY == nil && x == y
-}
-
-// decimal is ±0.digits × 10^exponent, without zeros at either end of the digits, so that equal
-// numbers are equal structs.
-type decimal struct {
-	negative bool
-	digits   string
-	exponent int
-}
-
-// parseDecimal parses a valid JSON number. It fails for exponents beyond 32 bits.
-func parseDecimal(text string) (decimal, error) {
-	var d decimal
-	text, d.negative = strings.CutPrefix(text, "-")
-	mantissa, power, hasPower := strings.Cut(strings.ToLower(text), "e")
-	if hasPower {
-		exponent, err := strconv.ParseInt(power, 10, 32)
-		if err != nil {
-			return d, err
-		}
-		d.exponent = int(exponent)
-	}
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	d.exponent += len(whole) - (len(whole+fraction) - len(digits))
-	d.digits = strings.TrimRight(digits, "0")
-	if d.digits == "" {
-		return decimal{}, nil
-	}
-	return d, nil
+	x, isX := new(big.Rat).SetString(a)
+	y, isY := new(big.Rat).SetString(b)
+	return isX && isY && x.Cmp(y) == 0
 }
