@@ -234,7 +234,9 @@ func (x *exchange) fail(failure failure, cause error) {
 }
 
 func (x *exchange) answerFailure() {
-	x.log().V(x.kind.logSampler.level(time.Now())).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
+	level := 1
+	x.kind.examples.Do(func() { level = 0 })
+	x.log().V(level).Info("Conversion failed", "uid", string(x.review.uid), "desiredAPIVersion", string(x.review.desired),
 		"converted", x.converted, "error", x.cause.Error())
 	x.out = appendFailure(appendHead(x.out[:0], &x.review), x.cause.Error())
 }

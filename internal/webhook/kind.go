@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 )
 
 // kind is what a Handler has for the kind of one CustomResourceDefinition, so that no kind affects
@@ -21,13 +22,19 @@ type kind struct {
 	failures         *failureLog
 	inFlight         atomic.Int64
 	held             shares
-	logSampler       logSampler
+	// examples selects the failures that are logged at info level.
+	examples rate.Sometimes
 }
+
+// exampleInterval is how often a failure is logged at info level: often enough to see what is wrong,
+// and rarely enough for a million broken objects, which an API server may request repeatedly.
+const exampleInterval = time.Minute
 
 func (h *Handler) newKind(ruleset Ruleset) *kind {
 	return &kind{crd: ruleset.CRD, group: ruleset.Group, name: ruleset.Kind,
 		metrics: newKindMetrics(), failures: newFailureLog(&h.failures, ruleset.CRD, time.Now),
-		held: shares{bodies: holder{part: partOfKind}, objects: map[string]*holder{}}}
+		held:     shares{bodies: holder{part: partOfKind}, objects: map[string]*holder{}},
+		examples: rate.Sometimes{Interval: exampleInterval}}
 }
 
 // log returns the log for lines about calls of the kind.

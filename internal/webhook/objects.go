@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
@@ -184,21 +182,4 @@ func describe(text []byte) (name, apiVersion string) {
 		return metadata.name, apiVersion
 	}
 	return metadata.namespace + "/" + metadata.name, apiVersion
-}
-
-// exampleInterval is how often a failure is logged at info level: often enough to see what is wrong,
-// and rarely enough for a million broken objects, which an API server may request repeatedly.
-const exampleInterval = time.Minute
-
-// logSampler selects the failures that are logged at info level.
-type logSampler struct{ next atomic.Int64 }
-
-// level returns the verbosity for a log line: 0 for the first one within exampleInterval, 1 for all
-// others.
-func (s *logSampler) level(now time.Time) int {
-	next := s.next.Load()
-	if now.UnixNano() >= next && s.next.CompareAndSwap(next, now.Add(exampleInterval).UnixNano()) {
-		return 0
-	}
-	return 1
 }

@@ -6,6 +6,7 @@ package webhook
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -44,24 +45,16 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestLogSampler(t *testing.T) {
-	var s logSampler
-	now := time.Unix(1_000_000, 0)
-	var got []int
-	for _, after := range []time.Duration{0, 0, exampleInterval - 1, exampleInterval, exampleInterval + 1, 2 * exampleInterval} {
-		got = append(got, s.level(now.Add(after)))
-	}
-	expect.Equal(t, "levels", []int{0, 1, 1, 0, 1, 0}, got)
-}
-
 // TestFailuresAreSampled checks that a kind with many broken objects does not fill the log.
 func TestFailuresAreSampled(t *testing.T) {
-	lines := map[bool]int{}
-	log := funcr.New(func(_, args string) { lines[strings.Contains(args, `"level"=0`)]++ }, funcr.Options{Verbosity: 1})
-	handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: log})
-	handler.served.Load().other.logSampler.level(time.Now().Add(time.Hour)) // no further line within an hour
-	for range 3 {
-		post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
-	}
-	expect.Equal(t, "lines at level 0", map[bool]int{false: 3}, lines)
+	synctest.Test(t, func(t *testing.T) {
+		var levels []string
+		log := funcr.New(func(_, args string) { levels = append(levels, args[:len(`"level"=0`)]) }, funcr.Options{Verbosity: 1})
+		handler := NewHandler(only(convertFunc(rename)), HandlerOptions{Log: log})
+		for _, later := range []time.Duration{0, 0, exampleInterval - 1, 1, 0} {
+			time.Sleep(later) //nolint:forbidigo // the clock of synctest
+			post(handler, v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"metadata":{"name":"bad"}}]}`))
+		}
+		expect.Equal(t, "levels", []string{`"level"=0`, `"level"=1`, `"level"=1`, `"level"=0`, `"level"=1`}, levels)
+	})
 }
