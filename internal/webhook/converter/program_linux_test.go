@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,45 +33,77 @@ type victim struct {
 	address, metrics string
 	// hash is that of its ruleset.
 	hash string
-	pid  int
+	// leaf is its first certificate, in the folder certificates.
+	leaf         pki.KeyPair
+	certificates string
+	log          record
+	pid          int
+	// end ends the program. It must not end before.
+	end func()
 }
 
-// run starts the program with a ruleset. It must not end before the test.
-func run(t *testing.T, ruleset *conversion.Ruleset) *victim {
+// record is the log of a program.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(text)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// run starts the program with a ruleset, until the test ends.
+func run(t *testing.T, ruleset *conversion.Ruleset, flags ...string) *victim {
 	t.Helper()
 	text, err := ruleset.Marshal()
 	expect.NoError(t, err)
-	authority, err := pki.NewAuthority("converter", time.Now(), time.Hour)
-	expect.NoError(t, err)
-	leaf, err := pki.IssueLeaf(authority, "localhost", time.Now(), time.Hour)
-	expect.NoError(t, err)
-	v := &victim{address: freeAddress(t), metrics: freeAddress(t), hash: conversion.HashOf(text)}
-	rulesets, certificates := t.TempDir(), t.TempDir()
-	for file, text := range map[string][]byte{
-		filepath.Join(rulesets, conversion.StoredName("owner", v.hash)): conversion.Store(text),
-		filepath.Join(certificates, "tls.crt"):                          leaf.Certificate,
-		filepath.Join(certificates, "tls.key"):                          leaf.Key,
-	} {
-		expect.NoError(t, os.WriteFile(file, text, 0o600))
-	}
-	var log bytes.Buffer
-	command := exec.Command(program, "--rulesets="+rulesets, "--certificates="+certificates, "--bind-address="+v.address, "--metrics-bind-address="+v.metrics, "--drain=0s")
+	v := &victim{address: freeAddress(t), metrics: freeAddress(t), hash: conversion.HashOf(text), leaf: issued(t), certificates: t.TempDir()}
+	v.mount(t, v.leaf)
+	rulesets := t.TempDir()
+	expect.NoError(t, os.WriteFile(filepath.Join(rulesets, conversion.StoredName("owner", v.hash)), conversion.Store(text), 0o600))
+	command := exec.Command(program, append(flags, "--rulesets="+rulesets, "--certificates="+v.certificates, "--bind-address="+v.address, "--metrics-bind-address="+v.metrics, "--drain=0s")...)
 	command.Env = append(os.Environ(), fmt.Sprint("GOMEMLIMIT=", webhook.DefaultMemoryLimit/5*4))
-	command.Stderr = &log
+	command.Stderr = &v.log
 	expect.NoError(t, command.Start())
 	v.pid = command.Process.Pid
-	t.Cleanup(func() {
+	v.end = sync.OnceFunc(func() {
 		_ = command.Process.Signal(syscall.SIGTERM)
 		if err := command.Wait(); err != nil {
-			t.Errorf("the program: %v: %.3000s", err, log.String())
+			t.Errorf("the program: %v: %.3000s", err, v.log.String())
 		}
 	})
+	t.Cleanup(v.end)
 	client := v.client(t, "127.0.0.2")
 	expect.Eventually(t, "it serves", func() (bool, string) {
 		status, answer := v.get(t, client, webhook.HealthPath)
 		return status == http.StatusOK, answer
 	})
 	return v
+}
+
+func issued(t *testing.T) pki.KeyPair {
+	t.Helper()
+	authority, err := pki.NewAuthority("converter", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	leaf, err := pki.IssueLeaf(authority, "localhost", time.Now(), time.Hour)
+	expect.NoError(t, err)
+	return leaf
+}
+
+// mount replaces the certificate of the program.
+func (v *victim) mount(t *testing.T, leaf pki.KeyPair) {
+	t.Helper()
+	for file, text := range map[string][]byte{"tls.crt": leaf.Certificate, "tls.key": leaf.Key} {
+		expect.NoError(t, os.WriteFile(filepath.Join(v.certificates, file), text, 0o600))
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -112,6 +145,7 @@ func (v *victim) send(ctx context.Context, client *http.Client, request hostile,
 	var response *http.Response
 	if err == nil {
 		made.Header.Set("Content-Type", "application/json")
+		made.Header.Set("Authorization", "Bearer "+secretValue)
 		response, err = client.Do(made)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -22,17 +23,23 @@ const maxAtRest = 12 << 20
 
 // TestAtRest prints the memory of a pod without calls, and limits it.
 func TestAtRest(t *testing.T) {
+	status := run(t, sampleRuleset(t)).status(t)
+	t.Logf("resident %.1f MiB, of which %.1f MiB are not pages of files", mebibytes(status.VmRSS), mebibytes(status.RssAnon))
+	if status.RssAnon > maxAtRest {
+		t.Errorf("%.1f MiB are not pages of files", mebibytes(status.RssAnon))
+	}
+}
+
+// sampleRuleset compiles the rules of a sample as the manager does for converter pods.
+func sampleRuleset(t *testing.T) *conversion.Ruleset {
+	t.Helper()
 	policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
 	for file, into := range map[string]any{"2-policy.yaml": policy, "3-crd-both.yaml": crd} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "samples", "crontab-hostport", file))
 		expect.NoError(t, err)
 		expect.NoError(t, yaml.UnmarshalStrict(text, into))
 	}
-	status := run(t, compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset).status(t)
-	t.Logf("resident %.1f MiB, of which %.1f MiB are not pages of files", mebibytes(status.VmRSS), mebibytes(status.RssAnon))
-	if status.RssAnon > maxAtRest {
-		t.Errorf("%.1f MiB are not pages of files", mebibytes(status.RssAnon))
-	}
+	return compile.Compile(crd, policy.Spec.Converter.Declarative).Ruleset
 }
 
 func mebibytes(size uint64) float64 { return float64(size) / (1 << 20) }
