@@ -53,7 +53,7 @@ type review struct {
 // are converted at the end. read returns an error if the body is not a usable review.
 func (x *exchange) read() error {
 	s := &x.scanner
-	if x.readCommon(s) || s.enter('{') {
+	if s.enter('{') {
 		for s.next('}') {
 			x.readMember(s)
 		}
@@ -67,32 +67,6 @@ func (x *exchange) read() error {
 	}
 	return x.convertDeferred()
 }
-
-// In every review of an API server, all bytes but the values of the request are the same:
-// ConversionReview of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1, as filled in by
-// createConversionReviewObjects of pkg/apiserver/conversion.
-const (
-	commonHead     = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":`
-	commonUID      = `{"uid":`
-	commonDesired  = `,"desiredAPIVersion":`
-	commonResponse = `,"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}`
-)
-
-// readCommon parses a review as API servers write it, up to its last bracket, without comparing
-// each name. It returns false if the review begins differently.
-func (x *exchange) readCommon(s *scanner) bool {
-	if !s.accept(commonHead) {
-		return false
-	}
-	x.review.found = memberKind | memberAPIVersion | memberRequest
-	x.review.kind, x.review.apiVersion = commonKind, commonVersion
-	x.readRequest(s)
-	s.within("request")
-	s.accept(commonResponse)
-	return true
-}
-
-var commonKind, commonVersion = []byte(reviewKind), []byte(reviewV1)
 
 func (x *exchange) readMember(s *scanner) {
 	switch name := s.name(); string(name) {
@@ -110,7 +84,7 @@ func (x *exchange) readMember(s *scanner) {
 }
 
 func (x *exchange) readRequest(s *scanner) {
-	if s.err != nil || !x.enterRequest(s) {
+	if s.err != nil || !s.enter('{') {
 		return
 	}
 	for s.next('}') {
@@ -127,18 +101,6 @@ func (x *exchange) readRequest(s *scanner) {
 			s.value()
 		}
 	}
-}
-
-// enterRequest enters the request, and skips the members that API servers write first.
-func (x *exchange) enterRequest(s *scanner) bool {
-	if !s.accept(commonUID) {
-		return s.enter('{')
-	}
-	x.review.uid = x.readString(memberUID, "uid")
-	if s.accept(commonDesired) {
-		x.review.desired = x.readString(memberDesired, "desiredAPIVersion")
-	}
-	return true
 }
 
 // readObjects converts the objects, or records where they are.

@@ -45,15 +45,6 @@ func (s *scanner) enter(opening byte) bool {
 	return s.entered
 }
 
-// accept skips text if the data continues with exactly these bytes, and reports whether it does.
-func (s *scanner) accept(text string) bool {
-	if s.err != nil || !bytes.HasPrefix(s.data[s.pos:], []byte(text)) {
-		return false
-	}
-	s.pos += len(text)
-	return true
-}
-
 // next advances to the next member or element, or past the closing bracket. It reports whether
 // there is one.
 func (s *scanner) next(closing byte) bool {
