@@ -12,13 +12,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
-
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
 
 // connect opens a TLS connection without an HTTP client.
@@ -62,37 +58,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestConnectionsWithoutCalls: the server closes no connection that an API server may still use. API
-// servers also keep connections that they have never used.
-func TestConnectionsWithoutCalls(t *testing.T) {
-	directory, authority := t.TempDir(), testca.New(t)
-	(&mounted{t: t, directory: directory}).mount(authority.Issue(t, serviceName, hours(1)))
-	// The certificate is valid now, and synctest has another time.
-	now := time.Now()
-	trust := &tls.Config{RootCAs: authority.Pool(), ServerName: serviceName, Time: func() time.Time { return now }}
-	server, err := NewServer(newTestHandler(), ServerOptions{CertificateDirectory: directory, Log: logr.Discard()})
-	expect.NoError(t, err)
-	synctest.Test(t, func(t *testing.T) {
-		client, served := net.Pipe()
-		listener := &pipe{served: make(chan net.Conn, 1)}
-		listener.served <- served
-		go func() { _ = server.accept(listener) }()
-		connection := tls.Client(client, trust)
-		defer connection.Close()
-		expect.NoError(t, connection.Handshake())
-		reader := bufio.NewReader(connection)
-		for _, use := range []string{"first", "second"} {
-			time.Sleep(90 * time.Second) //nolint:forbidigo // the clock of synctest
-			if _, err := io.WriteString(connection, "GET "+HealthPath+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-				t.Errorf("the %s call: %v", use, err)
-			}
-			expect.Equal(t, "the "+use+" call", "200 OK", statusLine(reader))
-		}
-		expect.NoError(t, server.http.Close())
-	})
-}
-
-// pipe is a listener for one connection.
+// pipe is a listener for connections in memory.
 type pipe struct {
 	net.Listener
 	served chan net.Conn
