@@ -116,31 +116,6 @@ func TestBarrierIsReadAfterPropagation(t *testing.T) {
 	expect.Equal(t, "states", []contract.State{contract.StatePropagating, contract.StateRunning, contract.StateAuditing, contract.StateCompleted}, states)
 }
 
-func TestResumedRunKeepsItsBarrier(t *testing.T) {
-	api, store, clock := newFakeAPI(3), &fakeStore{}, newFakeClock()
-	ctx, cancel := context.WithCancel(t.Context())
-	engine := newTestEngine(api, store)
-	api.onPatch = func(string) error { cancel(); return ctx.Err() }
-	if _, err := engine.Run(ctx); err == nil {
-		t.Fatal("the run did not stop")
-	}
-	api.onPatch = nil
-	api.write("ns/b", "v1beta1")
-
-	engine.Clock = clock
-	engine.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) {
-		t.Error("a resumed run read discovery again")
-		return nil, nil
-	})
-	record, err := engine.Run(t.Context())
-	expect.NoError(t, err)
-	if record.Barrier != "103" || len(clock.slept) != 0 {
-		t.Errorf("barrier is %q after waiting %v", record.Barrier, clock.slept)
-	}
-	want := contract.Counters{Total: 4, Rewritten: 4}
-	expect.Equal(t, "counters", want, record.Counters)
-}
-
 func TestBarrierNeedsAResourceVersion(t *testing.T) {
 	engine := newTestEngine(newFakeAPI(1), &fakeStore{})
 	engine.Lister = listerFunc(func(context.Context, ListScope, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {

@@ -14,17 +14,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// All objects but the first fail, and the pod crashes in between.
+// All objects but the first fail, with long messages, and the pod crashes in between. The record has the first failures.
 func TestAllFailuresAreListed(t *testing.T) {
 	api, store := newFakeAPI(900), &fakeStore{}
 	api.onPatch = func(key string) error {
 		if key == objectKey(0) {
 			return nil
 		}
-		return apierrors.NewInvalid(testKind, strings.Repeat("x", 500), nil)
+		return apierrors.NewInvalid(testKind, strings.Repeat("x", 5000), nil)
 	}
 	store.onSave = func() error {
 		if len(store.saved) == 100 {
@@ -47,8 +48,14 @@ func TestAllFailuresAreListed(t *testing.T) {
 			t.Fatalf("failure %d is %+v", i, f)
 		}
 	}
+	expect.Equal(t, "failures in the record", contract.MaxFailures, len(record.Failures))
+	for i, f := range record.Failures {
+		if f.Object != objectKey(i+1) || len(f.Message) > maxMessage || len(f.Message) <= maxListedMessage {
+			t.Errorf("failure %d of the record is %s with %d bytes", i, f.Object, len(f.Message))
+		}
+	}
 	for key, text := range store.data {
-		if len(text) > chunkBytes+maxChunks {
+		if key != contract.RecordKey && len(text) > chunkBytes+maxChunks {
 			t.Errorf("%s has %d bytes", key, len(text))
 		}
 	}

@@ -95,8 +95,3 @@ func TestNewer(t *testing.T) {
 		})
 	}
 }
-
-func TestNextToken(t *testing.T) {
-	expect.Equal(t, "token", "latest|a", nextToken(fmt.Errorf("list: %w", expiredError("latest|a"))))
-	expect.Equal(t, "token", "", nextToken(errors.New("no answer")))
-}

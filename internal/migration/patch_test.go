@@ -165,35 +165,3 @@ func TestPatchSendsOnlyTheResourceVersion(t *testing.T) {
 	want := map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}
 	expect.Equal(t, "patch", want, sent)
 }
-
-func TestRetryAfterIsHonouredBeforeTheNextList(t *testing.T) {
-	api := newFakeAPI(1)
-	listed := api.metadata("ns/a000")
-	clock := newFakeClock()
-	engine := newTestEngine(api, &fakeStore{})
-	engine.Clock = clock
-	api.onPatch = func(string) error {
-		if len(api.patched) > 1 {
-			return nil
-		}
-		return overloaded(9)
-	}
-	start := clock.Now()
-	api.onList = func(metav1.ListOptions) error {
-		expect.Equal(t, "seconds until it asked again", 9, clock.Now().Sub(start).Seconds())
-		return nil
-	}
-	_, err := prepared(engine).migrateObject(t.Context(), &listed, "101")
-	expect.NoError(t, err)
-}
-
-func TestMigrateObjectEndsWithTheContext(t *testing.T) {
-	api := newFakeAPI(1)
-	listed := api.metadata("ns/a000")
-	ctx, cancel := context.WithCancel(t.Context())
-	api.onPatch = func(string) error { cancel(); return ctx.Err() }
-	_, err := prepared(newTestEngine(api, &fakeStore{})).migrateObject(ctx, &listed, "101")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
-	}
-}

@@ -4,61 +4,11 @@
 package migration
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
-
-func TestRetry(t *testing.T) {
-	tests := map[string]struct {
-		err      error
-		failures int
-		want     error
-		tries    int
-	}{
-		"works":               {tries: 1},
-		"recovers":            {err: unavailable(), failures: 3, tries: 4},
-		"recovers at the end": {err: unreachable(), failures: maxAttempts - 1, tries: maxAttempts},
-		"unavailable":         {err: errRefused, failures: 100, want: errRefused, tries: maxAttempts},
-		"not transient":       {err: errForbidden, failures: 100, want: errForbidden, tries: 1},
-		"expired list":        {err: errExpired, failures: 100, want: errExpired, tries: 1},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			tries := 0
-			err := retry(t.Context(), newFakeClock(), func() error {
-				tries++
-				if tries <= tt.failures {
-					return tt.err
-				}
-				return nil
-			})
-			if !errors.Is(err, tt.want) || tries != tt.tries {
-				t.Errorf("error %v after %d tries, want %v after %d", err, tries, tt.want, tt.tries)
-			}
-		})
-	}
-}
-
-var (
-	errRefused   = errors.New("connection refused")
-	errForbidden = forbidden("")
-	errExpired   = expiredError("")
-)
-
-func TestRetryEndsWithTheContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	err := retry(ctx, newFakeClock(), func() error {
-		cancel()
-		return unreachable()
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error is %v", err)
-	}
-}
 
 func TestDelay(t *testing.T) {
 	tests := map[string]struct {

@@ -12,7 +12,6 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -86,39 +85,6 @@ func checkResumed(t *testing.T, record contract.Record, api *fakeAPI, again int)
 	}}
 	expect.Equal(t, "failures", want, record.Failures)
 	expect.Equal(t, "old objects", []string{"ns/a006"}, api.oldKeys())
-}
-
-// The pod crashes at every list in turn, and the snapshot of the pass may expire meanwhile. Pages
-// are prefetched: some objects of the previous page may have been rewritten by then, and are found
-// current.
-func TestResumeAfterACrashAtEveryPage(t *testing.T) {
-	for _, expire := range []bool{false, true} {
-		for crash := 1; crash <= 4; crash++ {
-			t.Run(fmt.Sprintf("expire %t, list %d", expire, crash), func(t *testing.T) {
-				api, store := newFakeAPI(12), &fakeStore{}
-				ctx, cancel := context.WithCancel(t.Context())
-				api.onList = func(metav1.ListOptions) error {
-					if len(api.lists) == crash {
-						cancel()
-					}
-					return ctx.Err()
-				}
-				if _, err := newTestEngine(api, store).Run(ctx); !errors.Is(err, context.Canceled) {
-					t.Fatalf("error is %v", err)
-				}
-				api.onList = nil
-				if expire {
-					api.expire()
-				}
-				record := mustRun(t, newTestEngine(api, store))
-				again := record.Current
-				expect.Equal(t, "counters", contract.Counters{Total: 12, Rewritten: 12 - again, Current: again}, record.Counters)
-				if again > 5 || !record.Complete() || len(api.oldKeys()) > 0 {
-					t.Errorf("%d of a page of 5 were found current, state %s, not rewritten: %v", again, record.State, api.oldKeys())
-				}
-			})
-		}
-	}
 }
 
 // TestTrace expects a span for each phase, and none for objects.
