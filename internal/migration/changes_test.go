@@ -6,10 +6,7 @@
 package migration
 
 import (
-	"encoding/json"
 	"encoding/pem"
-	"errors"
-	"net/http"
 	"net/http/httptest"
 	"path"
 	"testing"
@@ -17,7 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/conversion-operator/conversion-operator/internal/test/reviews"
 )
 
 // convertBy makes the API server convert objects by a function that changes them.
@@ -36,10 +34,20 @@ func (r *resource) convertBy(t *testing.T, change func(*unstructured.Unstructure
 	})
 }
 
-// convertThrough points the definition at a converter.
-func (r *resource) convertThrough(t *testing.T, convert converter) {
+// convertThrough points the definition at a converter that converts an object to a version.
+func (r *resource) convertThrough(t *testing.T, convert func(object []byte, version string) ([]byte, error)) {
 	t.Helper()
-	server := httptest.NewTLSServer(convert)
+	server := httptest.NewTLSServer(reviews.Answer(func(version string, response *apiextensionsv1.ConversionResponse) metav1.Status {
+		for i, object := range response.ConvertedObjects {
+			converted, err := convert(object.Raw, path.Base(version))
+			if err != nil {
+				response.ConvertedObjects = nil
+				return metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+			}
+			response.ConvertedObjects[i].Raw = converted
+		}
+		return reviews.Success
+	}))
 	t.Cleanup(server.Close)
 	r.Change(t, func(crd *apiextensionsv1.CustomResourceDefinition) {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
@@ -49,35 +57,6 @@ func (r *resource) convertThrough(t *testing.T, convert converter) {
 			}},
 		}
 	})
-}
-
-// errConverterUnavailable makes the converter close the connection.
-var errConverterUnavailable = errors.New("the converter is unavailable")
-
-// converter converts an object to a version.
-type converter func(object []byte, version string) ([]byte, error)
-
-func (c converter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	var review apiextensionsv1.ConversionReview
-	if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	for _, object := range review.Request.Objects {
-		converted, err := c(object.Raw, path.Base(review.Request.DesiredAPIVersion))
-		if errors.Is(err, errConverterUnavailable) {
-			panic(http.ErrAbortHandler)
-		}
-		if err != nil {
-			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-			review.Response.ConvertedObjects = nil
-			break
-		}
-		review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Raw: converted})
-	}
-	review.Request = nil
-	_ = json.NewEncoder(w).Encode(review)
 }
 
 // mark adds a mark to converted objects, which shows in etcd.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -123,7 +124,7 @@ func testUnavailable(t *testing.T, r *resource) {
 	var unavailable atomic.Bool
 	r.convertBy(t, func(object *unstructured.Unstructured) error {
 		if unavailable.Load() {
-			return errConverterUnavailable
+			panic(http.ErrAbortHandler)
 		}
 		return mark(object)
 	})
