@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +35,6 @@ func TestIntegration(t *testing.T) {
 			objects int
 			run     func(*testing.T, *resource)
 		}{
-			"rewrittens":   {600, testRewritten},
 			"faulties":     {60, testFaulty},
 			"unavailables": {60, testUnavailable},
 			"statuses":     {30, testStatus},
@@ -62,23 +60,6 @@ func TestIntegration(t *testing.T) {
 	})
 	t.Run("huge objects", func(t *testing.T) { testHuge(t, server) })
 	t.Run("logs and records contain no object data", func(t *testing.T) { testNothingLeaks(t, server) })
-}
-
-// Every object is rewritten once. Another run writes nothing.
-func testRewritten(t *testing.T, r *resource) {
-	r.WantStored(t, map[string]int{"v1beta1": r.Objects})
-	record := r.mustRun(t, r.engine(t, "first"))
-	wantCounters(t, record, contract.Counters{Total: 600, Rewritten: 600})
-	r.WantStored(t, map[string]int{"v1": r.Objects})
-	if !record.Complete() {
-		t.Errorf("record is %+v", record)
-	}
-	before := r.revisions(t)
-	record = r.mustRun(t, r.engine(t, "second"))
-	wantCounters(t, record, contract.Counters{Total: 600, Current: 600})
-	if diff := cmp.Diff(before, r.revisions(t)); diff != "" {
-		t.Errorf("the second run wrote (-revisions before +after):\n%s", diff)
-	}
 }
 
 // The annotations of all objects have 50 MiB, and a page of all of them takes four times as much. The run needs
