@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,9 +29,10 @@ type breaker struct {
 	cause error
 	// suspects are the objects of the consecutive failures, with the managedFields that they lost.
 	suspects []metav1.PartialObjectMetadata
+
 	// outages counts the outages that a probe of another object confirmed. closed counts how often
 	// the breaker closed after an outage.
-	outages, closed int
+	outages, closed atomic.Int64
 }
 
 // record records the result of a patch, and reports whether all patches wait now.
@@ -61,34 +63,15 @@ func (b *breaker) open() error {
 	return b.cause
 }
 
-// outage records that a probe confirmed the outage.
-func (b *breaker) outage() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.outages++
-}
-
-func (b *breaker) outageCount() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.outages
-}
-
 // close ends the outage: patches are sent again.
 func (b *breaker) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.reset()
-	b.closed++
+	b.closed.Add(1)
 }
 
 func (b *breaker) reset() { b.inRow, b.cause, b.suspects = 0, nil, nil }
-
-func (b *breaker) closeCount() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
-}
 
 // awaitBreaker waits until patches may be sent. One worker probes with dry runs, and the others
 // wait for it.
@@ -156,7 +139,7 @@ func (e *Engine) probe(ctx context.Context, n int) error {
 	}
 	_, err := e.patch(ctx, patch)
 	if other && err != nil && infrastructure(err) {
-		e.breaker.outage()
+		e.breaker.outages.Add(1)
 	}
 	return err
 }

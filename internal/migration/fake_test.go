@@ -530,14 +530,3 @@ func wantError(t *testing.T, err error, part string) {
 		t.Errorf("error is %v, want one with %q", err, part)
 	}
 }
-
-// silentServers have no addresses.
-type silentServers struct{}
-
-func (silentServers) Addresses(context.Context) ([]string, int, error) {
-	return nil, 0, forbidden("kubernetes")
-}
-
-func (silentServers) ServedResourceAt(context.Context, string) (*metav1.APIResource, error) {
-	return nil, forbidden("kubernetes")
-}

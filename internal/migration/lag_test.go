@@ -42,7 +42,7 @@ func testLag(t *testing.T, server *testenv.Server) {
 	r.Change(t, migrationtest.StoreV1)
 
 	engine := r.engine(t, "audited")
-	engine.Patcher, engine.Servers = late, silentServers{}
+	engine.Patcher, engine.Servers = late, &fakeServers{err: forbidden("kubernetes")}
 	engine.Preflight, engine.Verify = 0, v1alpha1.MigrationVerifyNone
 	var stored []map[string]int
 	engine.Observe = func(record contract.Record) {

@@ -122,17 +122,17 @@ func (e *Engine) runEnds(remedy remedy, object *metav1.PartialObjectMetadata, ca
 type attempts struct {
 	breaker *breaker
 	count   int
-	outages int
+	outages int64
 }
 
 func (e *Engine) newAttempts() attempts {
-	return attempts{breaker: &e.breaker, outages: e.breaker.outageCount()}
+	return attempts{breaker: &e.breaker, outages: e.breaker.outages.Load()}
 }
 
 // uncounted reports whether a failed attempt does not count. It also resets the count after an
 // outage.
 func (t *attempts) uncounted(failed patchResult) bool {
-	if outages := t.breaker.outageCount(); outages != t.outages {
+	if outages := t.breaker.outages.Load(); outages != t.outages {
 		t.count, t.outages = 0, outages
 	}
 	if failed.outage {
@@ -169,7 +169,7 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (patchResult, error) 
 		if err := e.awaitBreaker(ctx); err != nil {
 			return patchResult{}, err
 		}
-		ended := e.breaker.closeCount()
+		ended := e.breaker.closed.Load()
 		after, cause, err := e.send(ctx, patch)
 		if err == nil {
 			err = ctx.Err()
@@ -180,7 +180,7 @@ func (e *Engine) attempt(ctx context.Context, patch Patch) (patchResult, error) 
 		switch {
 		case cause != nil && after != nil:
 			object.ManagedFields = patch.managedFields
-		case cause != nil && infrastructure(cause) && e.breaker.closeCount() != ended:
+		case cause != nil && infrastructure(cause) && e.breaker.closed.Load() != ended:
 			continue
 		}
 		return patchResult{after, cause, e.breaker.record(object, cause)}, nil

@@ -282,7 +282,7 @@ func (s *stage) builtIn(after *metav1.APIResource) {
 	s.pod(func(e *Engine, _ context.CancelFunc) {
 		e.Pin = contract.Pin{Name: "crontabs.example.com", StorageVersionHash: "first"}
 		e.Discovery = discoveryFunc(func(context.Context) (*metav1.APIResource, error) { return shown, nil })
-		e.Servers = silentServers{}
+		e.Servers = &fakeServers{err: forbidden("kubernetes")}
 	})
 }
 
