@@ -42,7 +42,7 @@ func (e *Engine) pass(ctx context.Context, j *journal) error {
 // nextPage lists the page after the last finished one.
 func (e *Engine) nextPage(ctx context.Context, j *journal) (*metav1.PartialObjectMetadataList, error) {
 	if e.previous != nil {
-		return e.previous.page(j.record.Checkpoint.Continue, e.PageSize)
+		return &metav1.PartialObjectMetadataList{Items: e.previous.failed}, nil
 	}
 	return e.pageAfter(ctx, j, j.record.Checkpoint.Continue, func() error { return j.restart(ctx) })
 }

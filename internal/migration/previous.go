@@ -6,7 +6,6 @@ package migration
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 // its counts are still valid.
 type previousRun struct {
 	record contract.Record
+	// failed are objects of which only the names are known. They are one page: a list of all failures is bounded.
 	failed []metav1.PartialObjectMetadata
 }
 
@@ -83,23 +83,4 @@ func (e *Engine) loadPreviousRun(ctx context.Context) (*previousRun, error) {
 		return nil, err
 	}
 	return openPreviousRun(data, e.Pin)
-}
-
-// page returns the failed objects from the index in the token on.
-func (p *previousRun) page(token string, size int64) (*metav1.PartialObjectMetadataList, error) {
-	var from int64
-	if token != "" {
-		var err error
-		if from, err = strconv.ParseInt(token, 10, 64); err != nil {
-			return nil, fmt.Errorf("the checkpoint of the retried run is not readable: %w", err)
-		}
-	}
-	all := int64(len(p.failed))
-	from, to := min(from, all), min(from+size, all)
-	page := &metav1.PartialObjectMetadataList{Items: p.failed[from:to]}
-	if rest := all - to; rest > 0 {
-		page.Continue = strconv.FormatInt(to, 10)
-		page.RemainingItemCount = &rest
-	}
-	return page, nil
 }
