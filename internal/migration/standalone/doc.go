@@ -8,8 +8,8 @@
 //   - targets.go finds the resources that users name, or all that can be migrated, and refuses
 //     those that another client migrates (others.go).
 //   - rights.go lists the rights of a run, checks them, and prints them as Roles.
-//   - record.go begins a run. Its record is a ConfigMap (configmap.go) or a file (file.go), and one
-//     process at a time holds it (lock.go). No run reads the record of another one.
+//   - The record of a run is a ConfigMap (configmap.go) or a file (file.go), and one process (record.go)
+//     at a time holds it (lock.go). No run reads the record of another one.
 //   - migrator.go runs the engines, several at a time, because most of a run is waiting.
 //   - prune.go removes old versions from status.storedVersions after a complete run.
 //   - dryrun.go says what a run would do.

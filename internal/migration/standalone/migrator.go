@@ -133,14 +133,15 @@ func (m *Migrator) migrate(ctx context.Context, target *Target, shared *limits) 
 	return result
 }
 
-// run does the run, or the rest of it, and prunes.
+// run does another run, and prunes. Runs are not continued: a client that may write a record could claim
+// that objects were rewritten.
 func (m *Migrator) run(ctx context.Context, target *Target, record record, shared *limits, result *Result) {
-	run, err := begin(ctx, record)
-	if err != nil {
+	if err := record.reset(ctx); err != nil {
+		err = fmt.Errorf("cannot clear the record of the previous run, %s: %w", record, err)
 		result.Message = reasonOf(ctx, err).Error()
 		return
 	}
-	engine, err := m.engine(ctx, target, run, unread{record}, shared)
+	engine, err := m.engine(ctx, target, randomID(), unread{record}, shared)
 	if err != nil {
 		result.Message = err.Error()
 		return

@@ -4,7 +4,6 @@
 package standalone
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -29,13 +28,4 @@ func randomID() string {
 	var id [4]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
-}
-
-// begin clears the record, and returns another run. Runs are not continued: a client that may write a record
-// could claim that objects were rewritten.
-func begin(ctx context.Context, r record) (run string, err error) {
-	if err := r.reset(ctx); err != nil {
-		return "", fmt.Errorf("cannot clear the record of the previous run, %s: %w", r, err)
-	}
-	return randomID(), nil
 }

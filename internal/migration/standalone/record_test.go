@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -26,23 +25,6 @@ func dataOf(t *testing.T, path, resource string) map[string]string {
 	var records map[string]map[string]string
 	expect.NoError(t, json.Unmarshal(text, &records))
 	return records[resource]
-}
-
-// A run begins with an empty record, whatever another one has left.
-func TestBegin(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "record")
-	file, err := OpenFile(t.Context(), path)
-	expect.NoError(t, err)
-	runs := map[string]bool{}
-	for range 2 {
-		record := file.of("crontabs.example.com")
-		run, err := begin(t.Context(), record)
-		expect.NoError(t, err)
-		expect.Equal(t, "data", 0, len(dataOf(t, path, "crontabs.example.com")))
-		expect.NoError(t, record.Save(t.Context(), map[string]string{contract.RecordKey: "{}"}))
-		runs[run] = true
-	}
-	expect.Equal(t, "runs", 2, len(runs))
 }
 
 func TestFile(t *testing.T) {
@@ -59,6 +41,8 @@ func TestFile(t *testing.T) {
 	expect.NoError(t, err)
 	expect.NoError(t, file.of("b").Save(t.Context(), map[string]string{"x": "5"}))
 	expect.Equal(t, "data", map[string]string{"x": "3", "y": "2"}, dataOf(t, path, "a"))
+	expect.NoError(t, file.of("a").reset(t.Context()))
+	expect.Equal(t, "data after a reset", []int{0, 1}, []int{len(dataOf(t, path, "a")), len(dataOf(t, path, "b"))})
 
 	// Another process that takes the file over.
 	expect.NoError(t, os.WriteFile(file.lock(), []byte("another"), 0o600))
