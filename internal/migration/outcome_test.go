@@ -73,25 +73,3 @@ func TestUnderstanding(t *testing.T) {
 		})
 	}
 }
-
-func TestNewer(t *testing.T) {
-	tests := map[string]struct {
-		version, barrier string
-		want             bool
-	}{
-		"older":              {"9", "10", false},
-		"equal":              {"10", "10", false},
-		"newer":              {"11", "10", true},
-		"newer, more digits": {"100", "99", true},
-		"no number":          {"abc", "10", false},
-		"empty":              {"", "10", false},
-		"zero":               {"0", "10", false},
-		"barrier no number":  {"11", "abc", false},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: tt.version}}
-			expect.Equal(t, fmt.Sprintf("newer(%q, %q)", tt.version, tt.barrier), tt.want, newer(object, tt.barrier))
-		})
-	}
-}

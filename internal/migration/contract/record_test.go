@@ -73,26 +73,6 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-func TestRecordEnd(t *testing.T) {
-	tests := map[string]struct {
-		state              State
-		failed             int64
-		finished, complete bool
-	}{
-		"settling":              {state: StatePropagating},
-		"running":               {state: StateRunning},
-		"aborted":               {state: StateAborted, finished: true},
-		"completed":             {state: StateCompleted, finished: true, complete: true},
-		"completed with failed": {state: StateCompleted, failed: 1, finished: true},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			r := Record{State: tt.state, Counters: Counters{Failed: tt.failed}}
-			expect.Equal(t, "finished, and complete", [2]bool{tt.finished, tt.complete}, [2]bool{r.Finished(), r.Complete()})
-		})
-	}
-}
-
 func TestReadRecord(t *testing.T) {
 	text, err := json.Marshal(completedRecord())
 	expect.NoError(t, err)
