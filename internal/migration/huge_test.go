@@ -17,7 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/huge"
 )
 
-// TestHugeObjects: a run needs memory for few objects. testHuge shows that on an API server.
+// TestHugeObjects: a run needs memory for few objects.
 func TestHugeObjects(t *testing.T) {
 	server := huge.NewServer(t, nil)
 	cluster, err := Connect(server.Config, &testSpec)

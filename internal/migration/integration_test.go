@@ -14,14 +14,10 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/migration/migrationtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
-	"github.com/conversion-operator/conversion-operator/internal/test/huge"
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
@@ -58,30 +54,7 @@ func TestIntegration(t *testing.T) {
 			testLag(t, server)
 		})
 	})
-	t.Run("huge objects", func(t *testing.T) { testHuge(t, server) })
 	t.Run("logs and records contain no object data", func(t *testing.T) { testNothingLeaks(t, server) })
-}
-
-// The annotations of all objects have 50 MiB, and a page of all of them takes four times as much. The run needs
-// memory for few of them.
-func testHuge(t *testing.T, server *testenv.Server) {
-	const objects = 200
-	annotations := map[string]string{"a": strings.Repeat("x", huge.Annotations)}
-	r := &resource{migrationtest.New(t, server, "huges", objects, func(_ int, object *unstructured.Unstructured) { object.SetAnnotations(annotations) })}
-	r.Change(t, migrationtest.StoreV1)
-	engine := r.engine(t, "flat")
-	engine.Pace, engine.Verify = v1alpha1.MigrationFast, v1alpha1.MigrationVerifyNone
-	heap := huge.NewHeap()
-	patcher := engine.Patcher
-	engine.Patcher = patchFunc(func(ctx context.Context, patch Patch) (*metav1.PartialObjectMetadata, error) {
-		after, err := patcher.Patch(ctx, patch)
-		heap.Sample()
-		return after, err
-	})
-	record := r.mustRun(t, engine)
-	wantCounters(t, record, contract.Counters{Total: objects, Rewritten: objects})
-	heap.WantFlat(t)
-	r.WantStored(t, map[string]int{"v1": objects})
 }
 
 // The pod is killed in the middle of a page, etcd compacts the snapshot of the list, and another
