@@ -44,18 +44,22 @@ const (
 // run sends the requests, and returns how many got which answer.
 func (a attack) run() map[string]int {
 	kinds := a.kinds()
-	left, answers := make(chan int, a.Count), make(chan string, attackers)
+	left, counts := make(chan int, a.Count), map[string]int{}
 	for i := range a.Count {
 		left <- i
 	}
 	close(left)
+	var mu sync.Mutex
 	var flood sync.WaitGroup
 	for range attackers {
 		flood.Go(func() {
 			kept := make([]net.Conn, keptConnections)
 			for i := range left {
 				r := attacker{attack: a, Rand: rand.New(rand.NewPCG(a.Seed, uint64(i))), kinds: kinds} //nolint:gosec // no secrets
-				answers <- r.send()
+				answer := r.send()
+				mu.Lock()
+				counts[answer]++
+				mu.Unlock()
 				if r.connection == nil {
 					continue
 				}
@@ -69,17 +73,7 @@ func (a attack) run() map[string]int {
 			}
 		})
 	}
-	counts := map[string]int{}
-	counted := make(chan struct{})
-	go func() {
-		for answer := range answers {
-			counts[answer]++
-		}
-		close(counted)
-	}()
 	flood.Wait()
-	close(answers)
-	<-counted
 	return counts
 }
 
