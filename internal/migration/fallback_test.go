@@ -65,32 +65,29 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// Another client writes or deletes the object during the fallback.
-func TestFallbackWithConcurrentWrites(t *testing.T) {
+// Another client writes or deletes the object during the fallback, or a webhook does not answer.
+func TestFallbackIsTriedAgain(t *testing.T) {
 	tests := map[string]struct {
-		meanwhile func(*fakeAPI)
-		want      contract.Counters
+		answer func(*fakeAPI) error
+		want   contract.Counters
 	}{
-		"written":                    {func(f *fakeAPI) { f.write("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"written at the old version": {func(f *fakeAPI) { f.write("ns/a000", "v1beta1") }, contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
-		"created again":              {func(f *fakeAPI) { f.recreate("ns/a000", "v1") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
-		"deleted":                    {func(f *fakeAPI) { f.remove("ns/a000") }, contract.Counters{Total: 1, Gone: 1}},
+		"written":             {func(f *fakeAPI) error { f.write("ns/a000", "v1"); return conflict("a000") }, contract.Counters{Total: 1, Current: 1, ByFallback: 1}},
+		"deleted":             {func(f *fakeAPI) error { f.remove("ns/a000"); return conflict("a000") }, contract.Counters{Total: 1, Gone: 1}},
+		"webhook unavailable": {func(*fakeAPI) error { return webhookUnavailable() }, contract.Counters{Total: 1, Rewritten: 1, ByFallback: 1}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			api, tries := newFakeAPI(1), 0
 			api.onPatch = func(string) error { return invalid("a000") }
 			api.onPath = func(Patch) error {
-				if tries++; tries > 1 {
+				if tries++; tries > 2 {
 					return nil
 				}
-				tt.meanwhile(api)
-				return conflict("a000")
+				return tt.answer(api)
 			}
 			engine := newTestEngine(api, &fakeStore{})
 			engine.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
-			record := mustRun(t, engine)
-			expect.Equal(t, "counters", tt.want, record.Counters)
+			expect.Equal(t, "counters", tt.want, mustRun(t, engine).Counters)
 		})
 	}
 }
