@@ -59,7 +59,7 @@ func CheckAnswer(answer *unstructured.Unstructured, rulesetHash string) error {
 	if spec, ok := got.(map[string]any); ok {
 		delete(spec, webhook.ProbeMark)
 	}
-	if found := difference(".spec", want, got); found != "" {
+	if found := difference(".spec", want, got, false); found != "" {
 		return failf(ReasonCanaryFailed, "an object that the API server had converted there and back is not the same: %s", found)
 	}
 	return nil

@@ -14,17 +14,17 @@ import (
 )
 
 // difference names the first field, in alphabetical order, in which got differs from want, or
-// returns an empty string. It omits values: they may be live data, and the result is shown in a
-// status.
-func difference(path string, want, got any) string {
+// returns an empty string. mayHaveMore ignores fields and elements that only got has. It omits values:
+// they may be live data, and the result is shown in a status.
+func difference(path string, want, got any, mayHaveMore bool) string {
 	switch want := want.(type) {
 	case map[string]any:
 		if got, ok := got.(map[string]any); ok {
-			return differenceOfMaps(path, want, got)
+			return differenceOfMaps(path, want, got, mayHaveMore)
 		}
 	case []any:
 		if got, ok := got.([]any); ok {
-			return differenceOfLists(path, want, got)
+			return differenceOfLists(path, want, got, mayHaveMore)
 		}
 	case json.Number:
 		if got, ok := got.(json.Number); ok && sameNumber(string(want), string(got)) {
@@ -38,8 +38,11 @@ func difference(path string, want, got any) string {
 	return describe(path, "has another value")
 }
 
-func differenceOfMaps(path string, want, got map[string]any) string {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(got))
+func differenceOfMaps(path string, want, got map[string]any, mayHaveMore bool) string {
+	names := slices.Collect(maps.Keys(want))
+	if !mayHaveMore {
+		names = slices.AppendSeq(names, maps.Keys(got))
+	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		field := path + member(name)
@@ -51,20 +54,20 @@ func differenceOfMaps(path string, want, got map[string]any) string {
 		if !isExpected {
 			return describe(field, "should not be there")
 		}
-		if found := difference(field, expected, value); found != "" {
+		if found := difference(field, expected, value, mayHaveMore); found != "" {
 			return found
 		}
 	}
 	return ""
 }
 
-func differenceOfLists(path string, want, got []any) string {
+func differenceOfLists(path string, want, got []any, mayHaveMore bool) string {
 	for i := range min(len(want), len(got)) {
-		if found := difference(path+"["+strconv.Itoa(i)+"]", want[i], got[i]); found != "" {
+		if found := difference(path+"["+strconv.Itoa(i)+"]", want[i], got[i], mayHaveMore); found != "" {
 			return found
 		}
 	}
-	if len(want) != len(got) {
+	if len(got) < len(want) || len(got) > len(want) && !mayHaveMore {
 		return describe(path, fmt.Sprintf("has %d elements, expected %d", len(got), len(want)))
 	}
 	return ""

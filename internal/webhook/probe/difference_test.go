@@ -37,7 +37,7 @@ func TestDifference(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			expect.Equal(t, "difference", tc.found, difference("", exact(t, tc.want), exact(t, tc.got)))
+			expect.Equal(t, "difference", tc.found, difference("", exact(t, tc.want), exact(t, tc.got), false))
 		})
 	}
 }

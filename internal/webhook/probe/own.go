@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -111,7 +110,10 @@ func (c *connection) roundTrip(ctx context.Context, canary OwnCanary, object []b
 	if err != nil {
 		return "", err
 	}
-	return lost("", before, after), nil
+	if object, is := before.(map[string]any); is {
+		delete(object, "metadata") // convertChecked compares it
+	}
+	return difference("", before, after, true), nil
 }
 
 // convertChecked converts one object and checks the answer like an API server. The answer must have
@@ -146,40 +148,4 @@ func missing(field string, want, got map[string]string) string {
 		}
 	}
 	return ""
-}
-
-// lost names the first field of want that got lacks or has with another value. It returns an empty
-// string if there is none. Additional fields of got are ignored.
-func lost(path string, want, got any) string {
-	switch want := want.(type) {
-	case map[string]any:
-		got, ok := got.(map[string]any)
-		if !ok {
-			return describe(path, "is gone")
-		}
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if path == "" && name == "metadata" {
-				continue
-			}
-			if _, there := got[name]; !there {
-				return describe(path+member(name), "is gone")
-			}
-			if found := lost(path+member(name), want[name], got[name]); found != "" {
-				return found
-			}
-		}
-		return ""
-	case []any:
-		got, ok := got.([]any)
-		if !ok || len(got) < len(want) {
-			return describe(path, "is gone, or shorter")
-		}
-		for i := range want {
-			if found := lost(path+"["+strconv.Itoa(i)+"]", want[i], got[i]); found != "" {
-				return found
-			}
-		}
-		return ""
-	}
-	return difference(path, want, got)
 }

@@ -138,7 +138,7 @@ func (c *connection) convert(ctx context.Context, canary *Canary) error {
 	if err != nil {
 		return fmt.Errorf("the answer expected of the canary to %s is not JSON: %w", canary.DesiredAPIVersion, err)
 	}
-	if found := difference("", expected, converted); found != "" {
+	if found := difference("", expected, converted, false); found != "" {
 		return canaryFailed(original.GetAPIVersion(), canary.DesiredAPIVersion, "the answer is not the one expected: %s", found)
 	}
 	return nil
