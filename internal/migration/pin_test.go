@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,36 +137,5 @@ func TestNoWorkerPatchesOnAnUnreadPin(t *testing.T) {
 	}
 	if len(api.oldKeys()) < 20 {
 		t.Errorf("%d old objects are left", len(api.oldKeys()))
-	}
-}
-
-// The definition changes at every patch in turn, with no, short or long times between reads: no patch
-// is sent after the next read. If no time passes, the definition is only read before pages.
-func TestDefinitionThatChangesAtEveryObject(t *testing.T) {
-	for _, step := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
-		for change := range 12 {
-			t.Run(fmt.Sprintf("step %s, object %d", step, change), func(t *testing.T) {
-				api, store := newFakeAPI(12), &fakeStore{}
-				changeSeen := false
-				api.onPatch = func(key string) error {
-					if changeSeen {
-						t.Errorf("%s was patched after the change was seen", key)
-					}
-					if key == objectKey(change) {
-						api.definition.Generation = 4
-					}
-					return nil
-				}
-				api.onDefinitionRead = func() error {
-					changeSeen = api.definition.Generation == 4
-					return nil
-				}
-				engine := newTestEngine(api, store)
-				engine.Concurrency = 3
-				engine.Clock = steppingClock(step)
-				mustRun(t, engine)
-				wantAborted(t, api, store, changedByGeneration)
-			})
-		}
 	}
 }

@@ -26,15 +26,6 @@ func completedRecord() Record {
 	}
 }
 
-func TestParseRecordRoundTrip(t *testing.T) {
-	want := completedRecord()
-	data, err := json.Marshal(want)
-	expect.NoError(t, err)
-	got, err := ParseRecord(data)
-	expect.NoError(t, err)
-	expect.Equal(t, "record", want, got)
-}
-
 func TestParseRecordRefuses(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Record)
