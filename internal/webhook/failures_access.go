@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -55,35 +54,23 @@ func Authorize(request *http.Request, token string) {
 
 // ServeFailures makes the handler answer at FailuresPath to clients that know the private key of
 // the certificate. Until then, it rejects all clients.
-func (h *Handler) ServeFailures(certificate func() (*tls.Certificate, error)) {
-	h.certificate = certificate
-}
+func (h *Handler) ServeFailures(certificate func() *tls.Certificate) { h.certificate = certificate }
 
 func (h *Handler) listFailures(w http.ResponseWriter, r *http.Request) {
-	if err := h.authorize(r); err != nil {
-		write(w, http.StatusForbidden, textContent, []byte(err.Error()+"\n"))
+	if !h.isManager(r) {
+		write(w, http.StatusForbidden, textContent, []byte(notManager))
 		return
 	}
 	writeJSON(w, http.StatusOK, h.readFailures(r.URL.Query().Get(FailuresCRD)))
 }
 
-var errNotManager = errors.New("only the manager of conversion-operator may read which objects failed: read status.conversionFailures of the ConversionPolicy")
+const notManager = "only the manager of conversion-operator may read which objects failed: read status.conversionFailures of the ConversionPolicy\n"
 
-func (h *Handler) authorize(r *http.Request) error {
+func (h *Handler) isManager(r *http.Request) bool {
 	if h.certificate == nil {
-		return errNotManager
+		return false
 	}
-	served, err := h.certificate()
-	if err != nil || served == nil {
-		return errNotManager
-	}
-	want, err := FailuresToken(served.PrivateKey)
-	if err != nil {
-		return errNotManager
-	}
+	want, err := FailuresToken(h.certificate().PrivateKey)
 	got, found := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
-	if !found || !hmac.Equal([]byte(got), []byte(want)) {
-		return errNotManager
-	}
-	return nil
+	return err == nil && found && hmac.Equal([]byte(got), []byte(want))
 }

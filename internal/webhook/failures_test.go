@@ -145,7 +145,7 @@ func TestReadingFailuresNeedsTheKey(t *testing.T) {
 	if code, _ := ask("Bearer " + token(served)); code != http.StatusForbidden {
 		t.Errorf("a handler without a certificate answers %d", code)
 	}
-	handler.ServeFailures(func() (*tls.Certificate, error) { return &served, nil })
+	handler.ServeFailures(func() *tls.Certificate { return &served })
 	for name, authorization := range map[string]string{
 		"nothing": "", "another key": "Bearer " + token(other), "no scheme": token(served), "half of it": "Bearer " + token(served)[:10],
 	} {

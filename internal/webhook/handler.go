@@ -112,7 +112,7 @@ type Handler struct {
 	// nameless is the kind of calls that name no known ruleset, while several kinds are served.
 	nameless *kind
 	// certificate returns the serving certificate. If it is nil, the failures cannot be read.
-	certificate func() (*tls.Certificate, error)
+	certificate func() *tls.Certificate
 }
 
 // served are the rulesets of a Handler at one time. A call uses the same ones from start to end.

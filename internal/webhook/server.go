@@ -108,7 +108,7 @@ func NewServer(handler *Handler, options ServerOptions) (*Server, error) {
 	if options.Rulesets != nil {
 		options.Rulesets.serve(handler)
 	}
-	handler.ServeFailures(func() (*tls.Certificate, error) { return certificate.get(nil) })
+	handler.ServeFailures(certificate.current.Load)
 	if s.options.MetricsAddress != "" && s.options.MetricsAddress != "0" {
 		s.metrics = s.newHTTPServer(handler.metrics.handler())
 	}

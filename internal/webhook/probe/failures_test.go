@@ -28,7 +28,7 @@ func failing(t *testing.T) *pod {
 			{CRD: "jobs.example.org", Group: "example.org", Hash: "def", Converter: toVersion{}},
 		}, webhook.HandlerOptions{Log: logr.Discard()})
 		served := p.leaf.TLS(t)
-		handler.ServeFailures(func() (*tls.Certificate, error) { return &served, nil })
+		handler.ServeFailures(func() *tls.Certificate { return &served })
 		body := encodeReview("1", "v1", "example.com/v2", [][]byte{[]byte(original)})
 		request := httptest.NewRequest(http.MethodPost, webhook.ConvertPath+"/abc", strings.NewReader(string(body)))
 		request.Header.Set("Content-Type", "application/json")
