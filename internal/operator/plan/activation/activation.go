@@ -15,8 +15,7 @@ import (
 type Input struct {
 	Converter    *converter.Converter
 	Certificates *certificates.Certificates
-	// Evidence of a migration, if there is any. It is recorded before a repair, because the
-	// repair changes the CustomResourceDefinition again.
+	// Evidence of a migration, if there is any.
 	Evidence *v1alpha1.MigrationEvidence
 	// Repairs tells that the operator may repair spec.conversion without waiting for gates:
 	// the converter was active, and the policy is neither paused nor giving it up.

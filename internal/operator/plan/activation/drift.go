@@ -86,7 +86,7 @@ func (a *Activation) recordDrift() {
 		drift.Repairs = drift.Repairs[max(0, len(drift.Repairs)-repairsAtMost):]
 	}
 	a.Status.Drift = &drift
-	a.work.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, MigrationEvidence: a.evidence, Note: a.note()})
+	a.work.Do(step.RecordDrift{CRD: a.CRD.UID, Drift: drift, Note: a.note()})
 }
 
 // note is the text of the events.

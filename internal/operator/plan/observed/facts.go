@@ -36,12 +36,6 @@ func (c Cluster) Rulesets() bool {
 	return c.Policy.Spec.Converter.Type == v1alpha1.ConverterDeclarative
 }
 
-// IsExternal reports that users run the converter of the policy.
-func (c Cluster) IsExternal() bool {
-	of := c.Policy.Spec.Converter.Type
-	return of == v1alpha1.ConverterService || of == v1alpha1.ConverterURL
-}
-
 // Deploys reports that the operator runs the converter of the policy.
 func (c Cluster) Deploys() bool {
 	of := c.Policy.Spec.Converter.Type

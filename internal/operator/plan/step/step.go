@@ -128,9 +128,6 @@ type RecordDrift struct {
 	// CRD is the uid of the CustomResourceDefinition of the policy's name.
 	CRD   types.UID
 	Drift v1alpha1.DriftStatus
-	// MigrationEvidence that held when the foreign write was observed. The repair changes
-	// the CustomResourceDefinition again.
-	MigrationEvidence *v1alpha1.MigrationEvidence
 	// Note is the text of the events.
 	Note string
 }
