@@ -122,6 +122,8 @@ func send(ctx context.Context, to chan<- event.GenericEvent, policy string) {
 type checks struct {
 	background *background
 	now        func() time.Time
+	// slots bounds how many policies run a check at the same time.
+	slots slots
 
 	mu       sync.Mutex
 	byPolicy map[string]*observed.BackgroundCheck
@@ -129,8 +131,8 @@ type checks struct {
 	stops map[string]context.CancelFunc
 }
 
-func newChecks(b *background, now func() time.Time) *checks {
-	return &checks{background: b, now: now, byPolicy: map[string]*observed.BackgroundCheck{}, stops: map[string]context.CancelFunc{}}
+func newChecks(b *background, atOnce slots, now func() time.Time) *checks {
+	return &checks{background: b, slots: atOnce, now: now, byPolicy: map[string]*observed.BackgroundCheck{}, stops: map[string]context.CancelFunc{}}
 }
 
 // latest returns the latest check of a policy, or nil.
@@ -188,12 +190,21 @@ func (c *checks) start(policy, subject string, run func(context.Context) observe
 	c.stops[policy] = stop
 	c.background.run(policy, func(life lifetime) {
 		defer stop()
-		result := run(ctx)
+		result := c.inTurn(ctx, run)
 		result.Subject, result.Attempts, result.Ended = subject, attempts, c.now()
 		if c.finish(policy, started, result) {
 			send(life, c.background.checked, policy)
 		}
 	})
+}
+
+// inTurn runs a check when a slot is free.
+func (c *checks) inTurn(ctx context.Context, run func(context.Context) observed.BackgroundCheck) observed.BackgroundCheck {
+	if !c.slots.acquire(ctx) {
+		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: "the check was cancelled"}
+	}
+	defer c.slots.release()
+	return run(ctx)
 }
 
 // finish records a result and reports true, unless the policy was deleted since the start.

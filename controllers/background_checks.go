@@ -26,7 +26,6 @@ type BackgroundChecks struct {
 	metrics *requestMetricsReader
 	now     func() time.Time
 
-	background                                                           *background
 	samples, apiServer, writes, requests, searches, cleanings, resamples *checks
 }
 
@@ -34,16 +33,19 @@ type BackgroundChecks struct {
 // that use writer and direct to let API servers call converters.
 func NewBackgroundChecks(config *rest.Config, writer client.Writer, direct client.Reader, now func() time.Time) *BackgroundChecks {
 	return &BackgroundChecks{
-		reader: newReader(config), prober: &apiServerProber{client: writer, live: direct, slot: make(slots, 1)},
+		reader: &reader{config}, prober: &apiServerProber{client: writer, live: direct, slot: make(slots, 1)},
 		metrics: newRequestMetricsReader(config, now), now: now,
 	}
 }
 
 // start initialises the checks.
 func (c *BackgroundChecks) start(b *background) {
-	c.background = b
-	for _, kind := range []**checks{&c.samples, &c.apiServer, &c.writes, &c.requests, &c.searches, &c.cleanings, &c.resamples} {
-		*kind = newChecks(b, c.now)
+	for kind, atOnce := range map[**checks]slots{
+		&c.samples: make(slots, samplesAtOnce), &c.resamples: make(slots, resamplesAtOnce), &c.apiServer: c.prober.slot,
+		&c.writes: make(slots, countsAtOnce), &c.requests: make(slots, 1),
+		&c.searches: make(slots, searchesAtOnce), &c.cleanings: make(slots, cleaningsAtOnce),
+	} {
+		*kind = newChecks(b, atOnce, c.now)
 	}
 }
 
@@ -116,19 +118,14 @@ func (s slots) acquire(ctx context.Context) bool {
 func (s slots) release() { <-s }
 
 // reader reads the objects of users.
-type reader struct {
-	config                                          *rest.Config
-	samples, resamples, counts, searches, cleanings slots
-}
+type reader struct{ config *rest.Config }
 
-func newReader(config *rest.Config) *reader {
-	return &reader{config: config, samples: make(slots, samplesAtOnce), resamples: make(slots, resamplesAtOnce),
-		counts: make(slots, countsAtOnce), searches: make(slots, searchesAtOnce), cleanings: make(slots, cleaningsAtOnce)}
-}
-
-// connect impersonates the user that may read the objects of one kind. The manager itself may not.
-func (r *reader) connect(user string) (*live.Cluster, error) {
+// as impersonates the user of a step. The manager itself may not read the objects.
+func (r *reader) as(user string) *rest.Config {
 	config := rest.CopyConfig(r.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	return live.Connect(config)
+	return config
 }
+
+// connect impersonates the user that may read the objects of one kind.
+func (r *reader) connect(user string) (*live.Cluster, error) { return live.Connect(r.as(user)) }

@@ -25,7 +25,7 @@ import (
 func TestChecks(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	b := newBackground(t.Context())
-	samples := newChecks(b, func() time.Time { return now })
+	samples := newChecks(b, make(slots, 1), func() time.Time { return now })
 	expect.Equal(t, "known before anything was started", nil, samples.latest("a"))
 	results := make(chan observed.BackgroundCheck)
 	find := func(context.Context) observed.BackgroundCheck { return <-results }
@@ -59,7 +59,7 @@ func check(t *testing.T, samples *checks, want observed.BackgroundCheck) {
 // TestRestart: a check whose subject has changed ends, so that the policy need not wait for its end.
 func TestRestart(t *testing.T) {
 	b := newBackground(t.Context())
-	searches := newChecks(b, time.Now)
+	searches := newChecks(b, make(slots, 2), time.Now)
 	long := func(ctx context.Context) observed.BackgroundCheck {
 		<-ctx.Done()
 		return observed.BackgroundCheck{Reason: "Cancelled"}
@@ -85,13 +85,15 @@ func TestRestart(t *testing.T) {
 // same name starts again.
 func TestCheckOfDeletedPolicy(t *testing.T) {
 	b := newBackground(t.Context())
-	samples := newChecks(b, time.Now)
-	cancelled := make(chan struct{})
+	samples := newChecks(b, make(slots, 2), time.Now)
+	begun, cancelled := make(chan struct{}), make(chan struct{})
 	samples.start("a", "one", func(ctx context.Context) observed.BackgroundCheck {
+		close(begun)
 		<-ctx.Done()
 		close(cancelled)
 		return observed.BackgroundCheck{Reason: "Cancelled"}
 	})
+	<-begun
 	samples.forget("a")
 	b.end("a")
 	<-cancelled
@@ -100,6 +102,9 @@ func TestCheckOfDeletedPolicy(t *testing.T) {
 	if got := samples.latest("a"); got.Subject != "two" || got.Objects != 1 || got.Reason != "" {
 		t.Errorf("the check of the new policy is %+v", got)
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	expect.Equal(t, "reason of a check that never had its turn", "CheckFailed", newChecks(b, nil, time.Now).inTurn(ended, nil).Reason)
 }
 
 // TestDrain: a manager that is shutting down cancels checks, waits for them, and starts no others.

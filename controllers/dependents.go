@@ -38,14 +38,9 @@ func (r *reader) findDependents(ctx context.Context, s step.FindDependents) obse
 	failed := func(message string) observed.BackgroundCheck {
 		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: message}
 	}
-	if !r.searches.acquire(ctx) {
-		return failed("the manager is shutting down")
-	}
-	defer r.searches.release()
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	config := rest.CopyConfig(r.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: s.User}
+	config := r.as(s.User)
 	helm, err := mayReadReleases(ctx, config)
 	if err != nil {
 		return failed(err.Error())

@@ -34,12 +34,12 @@ func TestHugeObjects(t *testing.T) {
 			return len(chosen)
 		},
 		"writes": func(t *testing.T, server *huge.Server) int {
-			found, err := newReader(server.Config).writesIn(t.Context(), step.CountWrites{CRD: crd})
+			found, err := (&reader{server.Config}).writesIn(t.Context(), step.CountWrites{CRD: crd})
 			expect.NoError(t, err)
 			return found.Objects + huge.Objects
 		},
 		"managedFields": func(t *testing.T, server *huge.Server) int {
-			check := newReader(server.Config).cleanManagedFields(t.Context(), step.ClearManagedFields{CRD: crd, Version: "v1beta1", User: "cleaner"})
+			check := (&reader{server.Config}).cleanManagedFields(t.Context(), step.ClearManagedFields{CRD: crd, Version: "v1beta1", User: "cleaner"})
 			expect.Equal(t, "reason", "", check.Reason+check.Message)
 			return huge.Objects
 		},

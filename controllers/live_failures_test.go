@@ -124,11 +124,11 @@ func TestFailuresToken(t *testing.T) {
 func TestConcurrentResamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := NewBackgroundChecks(&rest.Config{}, nil, nil, time.Now)
-		for range resamplesAtOnce {
-			i.reader.resamples.acquire(t.Context()) // so that none ends
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		i.start(newBackground(ctx))
+		for range resamplesAtOnce {
+			i.resamples.slots.acquire(t.Context()) // so that none ends
+		}
 		for _, policy := range []string{"a", "b"} {
 			state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}}
 			i.observe(&state)

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
@@ -77,12 +76,7 @@ type managedFieldsCleaner struct {
 // cleanManagedFields repeats passes over all objects until none names the version. It impersonates
 // a user that may do nothing else.
 func (r *reader) cleanManagedFields(ctx context.Context, s step.ClearManagedFields) observed.BackgroundCheck {
-	if !r.cleanings.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonCheckFailed, Message: "the manager is shutting down"}
-	}
-	defer r.cleanings.release()
-	config := rest.CopyConfig(r.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: s.User}
+	config := r.as(s.User)
 	config.QPS = -1
 	pages.Bound(config)
 	client, err := metadata.NewForConfig(config)

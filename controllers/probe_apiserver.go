@@ -47,6 +47,7 @@ type apiServerProber struct {
 	client client.Writer
 	// live reads from the API server; caching the probe kind is not worthwhile.
 	live client.Reader
+	// slot is that of the check, and of tidy.
 	slot slots
 
 	mu sync.Mutex
@@ -80,10 +81,6 @@ func (a *apiServerProber) recordReached(service string) {
 
 // probe activates the converter for the probe kind, creates a probe object, and restores the kind.
 func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) observed.BackgroundCheck {
-	if !a.slot.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: string(probe.ReasonTimeout), Message: "the manager is shutting down"}
-	}
-	defer a.slot.release()
 	if a.hasReached(s.Service) {
 		return observed.BackgroundCheck{}
 	}

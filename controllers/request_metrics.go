@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,13 +51,12 @@ const (
 )
 
 // requestMetricsReader reads the request counters of all API servers. One reading serves all
-// policies.
+// policies, which ask one after the other.
 type requestMetricsReader struct {
 	config *rest.Config
 	find   findServers
 	now    func() time.Time
 
-	mu     sync.Mutex
 	read   time.Time
 	counts serverCounts
 	missed string
@@ -87,8 +85,6 @@ func newFindServers(config *rest.Config, now func() time.Time) findServers {
 
 // requests returns the number of requests for one resource, by API server and version.
 func (m *requestMetricsReader) requests(ctx context.Context, s step.ReadRequests) observed.BackgroundCheck {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.counts == nil || m.read.Before(s.Since) || m.now().Sub(m.read) > metricsAge {
 		if err := m.gather(ctx); err != nil {
 			return observed.BackgroundCheck{Reason: "MetricsUnreadable", Message: err.Error()}

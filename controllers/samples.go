@@ -54,14 +54,6 @@ func (e *unreadError) Error() string { return e.what }
 
 // takeSamples converts live objects to other versions and back, until one is changed by that.
 func (r *reader) takeSamples(ctx context.Context, s step.TakeSamples) observed.BackgroundCheck {
-	turns := r.samples
-	if s.Again {
-		turns = r.resamples
-	}
-	if !turns.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: "the manager is shutting down"}
-	}
-	defer turns.release()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	held := newHeadCount(s.CRD, s.Rules.Ruleset)

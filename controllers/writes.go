@@ -28,10 +28,6 @@ const (
 
 // countWrites counts the objects of a kind that were written during the unconverted window.
 func (r *reader) countWrites(ctx context.Context, s step.CountWrites) observed.BackgroundCheck {
-	if !r.counts.acquire(ctx) {
-		return observed.BackgroundCheck{Reason: v1alpha1.ReasonObjectsUnreadable, Message: "the manager is shutting down"}
-	}
-	defer r.counts.release()
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	found, err := r.writesIn(ctx, s)
