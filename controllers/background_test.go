@@ -143,7 +143,7 @@ func TestCleaningDoesNotBlockOtherChecks(t *testing.T) {
 	t.Cleanup(stop)
 	b := newBackground(ctx)
 	c := NewBackgroundChecks(&rest.Config{Host: server.URL}, nil, nil, time.Now)
-	c.prober.recordReached("reached")
+	c.prober.reached.put("reached", time.Now())
 	c.start(b)
 
 	for policy := range strings.SplitSeq("abcdefghijklmnopqrst", "") {

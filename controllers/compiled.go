@@ -8,7 +8,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,11 +23,7 @@ import (
 // compiledRules caches compiled rules: they are compiled once for each generation of a policy and
 // of its CustomResourceDefinition. Callers share the results and must not change them. The results have no
 // Leaves: they take more memory than all else, and nothing decides by them.
-type compiledRules struct {
-	mu sync.Mutex
-	// byPolicy holds one result for each policy, by name.
-	byPolicy map[string]compiled
-}
+type compiledRules struct{ memory[string, compiled] }
 
 type compiled struct {
 	generations
@@ -47,19 +42,12 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 		return compile.Result{}
 	}
 	current := generations{policy.UID, crd.UID, policy.Generation, crd.Generation}
-	c.mu.Lock()
-	known, found := c.byPolicy[policy.Name]
-	c.mu.Unlock()
+	known, found := c.get(policy.Name)
 	if found && known.generations == current {
 		return known.result
 	}
 	result := compileRules(crd, declarative)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byPolicy == nil {
-		c.byPolicy = map[string]compiled{}
-	}
-	c.byPolicy[policy.Name] = compiled{current, result}
+	c.put(policy.Name, compiled{current, result})
 	return result
 }
 
@@ -75,21 +63,14 @@ func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1
 	return result
 }
 
-// forget drops the result of a deleted policy.
-func (c *compiledRules) forget(policy string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byPolicy, policy)
-}
-
 // storedRulesets caches the rulesets in ConfigMaps, and which of them this version of the operator
 // can read. Each resourceVersion is loaded once.
 type storedRulesets struct {
-	mu sync.Mutex
 	// byPolicy holds the rulesets of each policy, by name.
-	byPolicy map[string]map[configMapVersion][]observed.StoredRevision
-	// shared are the rulesets of each policy that fleets serve, by hash.
-	shared map[string]map[string]loaded
+	byPolicy memory[string, map[configMapVersion][]observed.StoredRevision]
+	// shared are the rulesets of each policy that fleets serve, by hash. Only reconciliations of the
+	// policy use them.
+	shared memory[string, map[string]loaded]
 }
 
 // configMapVersion identifies the content of a ConfigMap.
@@ -103,9 +84,7 @@ type configMapVersion struct {
 // read returns the rulesets in the ConfigMaps of a policy. It forgets ConfigMaps that no longer
 // exist.
 func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all []observed.StoredRevision) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.byPolicy[policy]
+	known, _ := s.byPolicy.get(policy)
 	present := map[configMapVersion][]observed.StoredRevision{}
 	for i := range configMaps {
 		configMap := &configMaps[i]
@@ -116,10 +95,7 @@ func (s *storedRulesets) read(policy string, configMaps []corev1.ConfigMap) (all
 		}
 		present[key], all = rulesets, append(all, rulesets...)
 	}
-	if s.byPolicy == nil {
-		s.byPolicy = map[string]map[configMapVersion][]observed.StoredRevision{}
-	}
-	s.byPolicy[policy] = present
+	s.byPolicy.put(policy, present)
 	return all
 }
 
@@ -142,24 +118,18 @@ func readRulesets(configMap *corev1.ConfigMap) (all []observed.StoredRevision) {
 // once, although the shard changes with the rulesets of other policies.
 func (s *storedRulesets) readShard(policy, fleet string, shard *corev1.ConfigMap) (all []observed.StoredRevision) {
 	child := names.Child(policy)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.shared.add(policy, map[string]loaded{})
+	before, _ := s.shared.get(policy)
 	for key, stored := range shard.BinaryData {
 		hash, is := conversion.StoredHash(key)
 		if owner, _ := conversion.StoredOwner(key); !is || owner != child {
 			continue
 		}
-		if s.shared == nil {
-			s.shared = map[string]map[string]loaded{}
-		}
-		if s.shared[policy] == nil {
-			s.shared[policy] = map[string]loaded{}
-		}
-		known, found := s.shared[policy][hash]
+		known, found := before[hash]
 		if !found || !bytes.Equal(known.stored, stored) {
 			_, err := conversion.LoadStored(hash, stored)
 			known = loaded{bytes.Clone(stored), err == nil}
-			s.shared[policy][hash] = known
+			before[hash] = known
 		}
 		all = append(all, observed.StoredRevision{Hash: names.Revision{Hash: hash, Fleet: fleet}.String(),
 			Readable: known.readable && shard.DeletionTimestamp.IsZero(), Stored: known.stored, ConfigMap: shard.Name})
@@ -175,8 +145,6 @@ type loaded struct {
 
 // forget drops the rulesets of a deleted policy.
 func (s *storedRulesets) forget(policy string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byPolicy, policy)
-	delete(s.shared, policy)
+	s.byPolicy.forget(policy)
+	s.shared.forget(policy)
 }

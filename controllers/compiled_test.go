@@ -97,7 +97,8 @@ func TestRulesetsAreLoadedOnce(t *testing.T) {
 	expect.Equal(t, "what was changed is kept, and not loaded again", false, is())
 	configMap.BinaryData, configMap.UID = stored, "d"
 	expect.Equal(t, "another ConfigMap of the name is loaded", true, is())
-	expect.Equal(t, "are remembered", 1, len(rulesets.byPolicy["policy"]))
+	remembered, _ := rulesets.byPolicy.get("policy")
+	expect.Equal(t, "are remembered", 1, len(remembered))
 	rulesets.forget("policy")
 	configMap.DeletionTimestamp = &metav1.Time{}
 	*configMap.DeletionTimestamp = metav1.Unix(1, 0)

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -14,34 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// seenDefinitions has the latest resourceVersion that was read of the CustomResourceDefinition of each
-// policy.
-type seenDefinitions struct {
-	mu       sync.Mutex
-	versions map[string]string
-}
-
-func (s *seenDefinitions) saw(crd *apiextensionsv1.CustomResourceDefinition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.versions == nil {
-		s.versions = map[string]string{}
-	}
-	s.versions[crd.Name] = crd.ResourceVersion
-}
-
-func (s *seenDefinitions) latest(name string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.versions[name]
-}
-
-func (s *seenDefinitions) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.versions, name)
-}
 
 // definition reads a CustomResourceDefinition that is not older than what this manager has seen of it, in
 // a watch or in a previous read. An API server answers that from its watch cache. For the latest, it
@@ -52,7 +23,8 @@ func (r *ConversionPolicyReconciler) definition(ctx context.Context, name string
 	if err := r.Client.Get(ctx, key, watched); client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	if least := newest(watched.ResourceVersion, r.definitions.latest(name)); least != "" {
+	latest, _ := r.definitions.get(name)
+	if least := newest(watched.ResourceVersion, latest); least != "" {
 		err := r.readNotOlder(ctx, key, crd, least)
 		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			return crd, err

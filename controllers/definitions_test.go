@@ -52,7 +52,7 @@ func TestDefinition(t *testing.T) {
 		live.asked = nil
 		crd, err := r.definition(t.Context(), "crontabs.example.com")
 		expect.NoError(t, err)
-		r.definitions.saw(crd)
+		r.definitions.put(crd.Name, crd.ResourceVersion)
 		expect.Equal(t, "reads", want, live.asked)
 	}
 	read("9")

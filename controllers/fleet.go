@@ -286,7 +286,7 @@ func (f *fleetReconciler) readShards(state *fleet.Observed, shards map[string]*c
 				ruleset, err := conversion.LoadStored(hash, stored)
 				of.readable = err == nil
 				if err == nil && !owners[owner] {
-					f.orphans.add(ruleset.CRD)
+					f.orphans.add(ruleset.CRD, orphan{})
 					f.background.run(ruleset.CRD, func(life lifetime) { f.background.wake(life, ruleset.CRD) })
 				}
 			}

@@ -171,9 +171,10 @@ func TestShardsAreReadOnce(t *testing.T) {
 		expect.Equal(t, what, want, rulesets.readShard(policy, "blue", shard))
 	}
 	reads("at first", want)
-	marked := rulesets.shared[policy][hash]
+	loadedBefore, _ := rulesets.shared.get(policy)
+	marked := loadedBefore[hash]
 	marked.readable = false // shows whether it is loaded again
-	rulesets.shared[policy][hash] = marked
+	loadedBefore[hash] = marked
 	delete(shard.BinaryData, conversion.StoredName(names.Child(other), otherHash))
 	remembered := want
 	remembered.Readable = false
@@ -191,9 +192,8 @@ func TestShardsAreReadOnce(t *testing.T) {
 	wrong.Hash, wrong.Readable = otherHash+".blue", false
 	reads("under the name of another ruleset", wrong)
 	rulesets.forget(policy)
-	if len(rulesets.shared) > 0 {
-		t.Errorf("%v are remembered of a policy that is gone", rulesets.shared)
-	}
+	_, known := rulesets.shared.get(policy)
+	expect.Equal(t, "remembered of a policy that is gone", false, known)
 }
 
 // TestOnePodOfManyPolicies: a pod of a fleet has a proof and revisions for each policy.

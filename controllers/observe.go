@@ -60,7 +60,7 @@ func (r *ConversionPolicyReconciler) observeCRD(ctx context.Context, state *obse
 	if err != nil {
 		return err
 	}
-	r.definitions.saw(crd)
+	r.definitions.put(crd.Name, crd.ResourceVersion)
 	state.CRD = crd
 	state.Rules = r.rules.result(state.Policy, crd)
 	return nil

@@ -6,9 +6,7 @@ package controllers
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,34 +28,10 @@ const (
 	nodesLife = time.Minute
 )
 
-// nodeLooks are the results of looking for other nodes, by the uid of a pod. Watching all nodes of a
-// large cluster would cost more memory than everything else that the manager watches.
-type nodeLooks struct {
-	mu    sync.Mutex
-	known map[types.UID]nodeLook
-}
-
+// nodeLook is what was found about nodes.
 type nodeLook struct {
 	at    time.Time
 	found observed.OtherNodes
-}
-
-// recent returns the result for a pod, unless it is too old.
-func (n *nodeLooks) recent(pod types.UID, now time.Time) (observed.OtherNodes, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	maps.DeleteFunc(n.known, func(_ types.UID, look nodeLook) bool { return now.Sub(look.at) >= nodesLife })
-	look, found := n.known[pod]
-	return look.found, found
-}
-
-func (n *nodeLooks) put(pod types.UID, look nodeLook) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known == nil {
-		n.known = map[types.UID]nodeLook{}
-	}
-	n.known[pod] = look
 }
 
 // otherNodes looks for other nodes if all ready pods are on one. Nothing about conversions depends on
@@ -69,8 +43,9 @@ func (r *ConversionPolicyReconciler) otherNodes(ctx context.Context, pods []obse
 	}
 	// The order of pods differs from read to read, and the result is known by one of them.
 	one := slices.MinFunc(workload.Ready(pods), func(a, b observed.Pod) int { return cmp.Compare(a.UID, b.UID) })
-	if found, is := r.nodes.recent(one.UID, r.Now()); is {
-		return found
+	r.nodes.forgetAll(func(_ types.UID, look nodeLook) bool { return r.Now().Sub(look.at) >= nodesLife })
+	if look, is := r.nodes.get(one.UID); is {
+		return look.found
 	}
 	found, err := r.lookForNodes(ctx, one.Name, node)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -146,12 +145,12 @@ func (r *ConversionPolicyReconciler) observeForeignMigration(ctx context.Context
 
 // runningMigration returns the name of a migration of the resource that runs, or an empty string.
 func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind schema.GroupKind, resource schema.GroupResource) (string, error) {
-	if r.absentKinds.contains(kind) {
+	if seen, _ := r.absentKinds.get(kind); time.Since(seen) < absentFor {
 		return "", nil
 	}
 	mapping, err := r.Client.RESTMapper().RESTMapping(kind)
 	if apimeta.IsNoMatchError(err) {
-		r.absentKinds.add(kind)
+		r.absentKinds.put(kind, time.Now())
 		return "", nil
 	}
 	if err != nil {
@@ -168,24 +167,3 @@ func (r *ConversionPolicyReconciler) runningMigration(ctx context.Context, kind 
 
 // absentFor is how long a kind that the API server does not know is not looked for again.
 const absentFor = 10 * time.Second
-
-// absentKinds are kinds that the API server did not know a moment ago.
-type absentKinds struct {
-	mu   sync.Mutex
-	seen map[schema.GroupKind]time.Time
-}
-
-func (a *absentKinds) contains(kind schema.GroupKind) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Since(a.seen[kind]) < absentFor
-}
-
-func (a *absentKinds) add(kind schema.GroupKind) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.seen == nil {
-		a.seen = map[schema.GroupKind]time.Time{}
-	}
-	a.seen[kind] = time.Now()
-}

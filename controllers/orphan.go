@@ -6,7 +6,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -21,54 +20,14 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
-// orphans remembers policies that may be deleted and may have left objects: every policy that was
-// reconciled, and every policy named by a child. It is in memory only; a restart costs a second
-// check and a second event.
-type orphans struct {
-	mu    sync.Mutex
-	known map[string]orphan
-}
-
+// orphan is a policy that may be deleted and may have left objects: every policy that was reconciled,
+// and every policy named by a child. It is in memory only; a restart costs a second check and a second
+// event.
 type orphan struct {
 	// released is when the CustomResourceDefinition was first seen not to use the converter.
 	released time.Time
 	// reported is true after an event said that the converter is still in use.
 	reported bool
-}
-
-func (o *orphans) get(policy string) (orphan, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	entry, known := o.known[policy]
-	return entry, known
-}
-
-// add remembers a policy that a child names.
-func (o *orphans) add(policy string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.known[policy]; !known {
-		o.set(policy, orphan{})
-	}
-}
-
-func (o *orphans) put(policy string, entry orphan) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.set(policy, entry)
-}
-
-func (o *orphans) set(policy string, entry orphan) {
-	if o.known == nil {
-		o.known = map[string]orphan{}
-	}
-	o.known[policy] = entry
-}
-
-func (o *orphans) forget(policy string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.known, policy)
 }
 
 // reconcileOrphan cleans up after a deleted policy. It is called for every

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -49,39 +47,18 @@ type apiServerProber struct {
 	live client.Reader
 	// slot is that of the check, and of tidy.
 	slot slots
-
-	mu sync.Mutex
 	// reached is when API servers reached a Service that many policies have, by
 	// step.ProbeAPIServer.Service.
-	reached map[string]time.Time
+	reached memory[string, time.Time]
 }
 
 // reachedLasts is how long an API server that has reached a Service need not be asked again.
 const reachedLasts = observed.DefaultProofLifetime
 
-// hasReached reports whether an API server reached the same Service for another policy.
-func (a *apiServerProber) hasReached(service string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return service != "" && time.Since(a.reached[service]) < reachedLasts
-}
-
-func (a *apiServerProber) recordReached(service string) {
-	if service == "" {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.reached, func(_ string, at time.Time) bool { return time.Since(at) >= reachedLasts })
-	if a.reached == nil {
-		a.reached = map[string]time.Time{}
-	}
-	a.reached[service] = time.Now()
-}
-
 // probe activates the converter for the probe kind, creates a probe object, and restores the kind.
 func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) observed.BackgroundCheck {
-	if a.hasReached(s.Service) {
+	a.reached.forgetAll(func(_ string, at time.Time) bool { return time.Since(at) >= reachedLasts })
+	if _, reached := a.reached.get(s.Service); reached {
 		return observed.BackgroundCheck{}
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -93,7 +70,9 @@ func (a *apiServerProber) probe(ctx context.Context, s step.ProbeAPIServer) obse
 	if err != nil {
 		return observed.BackgroundCheck{Reason: string(probe.ReasonUnexpectedAnswer), Message: truncate(err.Error())}
 	}
-	a.recordReached(s.Service)
+	if s.Service != "" {
+		a.reached.put(s.Service, time.Now())
+	}
 	return observed.BackgroundCheck{}
 }
 

@@ -4,7 +4,6 @@
 package controllers
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,10 +20,7 @@ import (
 const progressPause = 10 * time.Second
 
 // progress has when the status of each policy was written last. It is in memory only.
-type progress struct {
-	mu      sync.Mutex
-	written map[string]time.Time
-}
+type progress struct{ memory[string, time.Time] }
 
 // pace leaves the status of a plan unchanged if it shows only progress, soon after the status was written,
 // and has the policy reconciled again when it may be written.
@@ -32,9 +28,8 @@ func (p *progress) pace(policy string, before v1alpha1.ConversionPolicyStatus, d
 	if equality.Semantic.DeepEqual(before, decided.Status) {
 		return decided
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	left := progressPause - now.Sub(p.written[policy])
+	written, _ := p.get(policy)
+	left := progressPause - now.Sub(written)
 	if left > 0 && plan.OnlyProgress(before, decided.Status) {
 		decided.Status = *before.DeepCopy()
 		if decided.RecheckAfter == 0 || left < decided.RecheckAfter {
@@ -42,16 +37,6 @@ func (p *progress) pace(policy string, before v1alpha1.ConversionPolicyStatus, d
 		}
 		return decided
 	}
-	if p.written == nil {
-		p.written = map[string]time.Time{}
-	}
-	p.written[policy] = now
+	p.put(policy, now)
 	return decided
-}
-
-// forget drops a policy that no longer exists.
-func (p *progress) forget(policy string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.written, policy)
 }

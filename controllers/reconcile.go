@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,18 +51,23 @@ type ConversionPolicyReconciler struct {
 	Tracer tracing.Tracer
 
 	background   *background
-	orphans      orphans
+	orphans      memory[string, orphan]
 	rules        compiledRules
 	rulesets     storedRulesets
 	fleetUsers   fleetUsers
 	bundleWrites bundleWrites
 	progress     progress
-	definitions  seenDefinitions
 	shardWrites  shardWrites
 	loads        loads
-	absentKinds  absentKinds
-	nodes        nodeLooks
 	storage      *storageRevision
+	// definitions has the latest resourceVersion that was read of the CustomResourceDefinition of each
+	// policy.
+	definitions memory[string, string]
+	// absentKinds has when the API server did not know a kind.
+	absentKinds memory[schema.GroupKind, time.Time]
+	// nodes are the results of looking for other nodes, by the uid of a pod. Watching all nodes of a
+	// large cluster would cost more memory than everything else that the manager watches.
+	nodes memory[types.UID, nodeLook]
 	// fleetBackground runs work for fleets.
 	fleetBackground *background
 	// pods sends requests that controller-runtime's client has no options for.

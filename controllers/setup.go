@@ -224,7 +224,7 @@ func (r *ConversionPolicyReconciler) policyOf(ctx context.Context, child client.
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: policy.Name}})
 	}
 	if gone := child.GetAnnotations()[names.PolicyAnnotation]; len(requests) == 0 && names.Child(gone) == name {
-		r.orphans.add(gone)
+		r.orphans.add(gone, orphan{})
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: gone}})
 	}
 	return requests
