@@ -37,11 +37,10 @@ func (r *ConversionPolicyReconciler) observeGranted(ctx context.Context, state *
 		return err
 	}
 	state.Granted = &observed.Granted{}
-	migrate, read, clearing := rights.Of(*state)
 	for _, ask := range []struct {
 		grant   rights.Grant
 		granted *bool
-	}{{migrate, &state.Granted.Migrate}, {read, &state.Granted.Read}, {clearing, &state.Granted.Clear}} {
+	}{{rights.ToMigrate(*state), &state.Granted.Migrate}, {rights.ToRead(*state), &state.Granted.Read}, {rights.ToClear(*state), &state.Granted.Clear}} {
 		may, err := r.Authorizer.May(ctx, r.Settings.Namespace, ask.grant)
 		if err != nil {
 			return err

@@ -220,8 +220,9 @@ func TestGrantsHaveCommands(t *testing.T) {
 	state := observed.Cluster{Policy: &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}},
 		CRD: &apiextensionsv1.CustomResourceDefinition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com", Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "crontabs"}}}}
+	expect.Equal(t, "resources that a run may write by default", []string{"crontabs"}, rights.ToMigrate(state).Resources)
 	state.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
-	migrate, read, clearing := rights.Of(state)
+	migrate, read, clearing := rights.ToMigrate(state), rights.ToRead(state), rights.ToClear(state)
 	name := names.Child(crontabs)
 	bind := func(as string) string {
 		return "; kubectl create clusterrolebinding " + name + as + " --clusterrole=" + name + as + " --serviceaccount=system:" + name + as
@@ -232,12 +233,9 @@ func TestGrantsHaveCommands(t *testing.T) {
 		"kubectl create clusterrole " + name + "-clear --verb=list,patch --resource=crontabs.example.com" + bind("-clear"),
 	}
 	expect.Equal(t, "commands", want, []string{migrate.Commands("system"), read.Commands("system"), clearing.Commands("system")})
-	for _, c := range []struct {
-		grant rights.Grant
-		steps []step.Step
-	}{{read, rights.ToRead(state)}, {clearing, rights.ToClear(state)}} {
-		want := []rbacv1apply.PolicyRuleApplyConfiguration{{APIGroups: []string{"example.com"}, Resources: c.grant.Resources, Verbs: c.grant.Verbs}}
-		expect.Equal(t, "rights of "+c.grant.Account, want, applied[rbacv1apply.ClusterRoleApplyConfiguration](t, c.steps).Rules)
+	for _, grant := range []rights.Grant{migrate, read, clearing} {
+		want := []rbacv1apply.PolicyRuleApplyConfiguration{{APIGroups: []string{"example.com"}, Resources: grant.Resources, Verbs: grant.Verbs}}
+		expect.Equal(t, "rights of "+grant.Account, want, applied[rbacv1apply.ClusterRoleApplyConfiguration](t, grant.Steps()).Rules)
 	}
 }
 

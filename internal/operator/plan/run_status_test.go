@@ -13,7 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	rbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -346,31 +345,4 @@ func TestRetries(t *testing.T) {
 			expect.Equal(t, "state of the latest", v1alpha1.MigrationSucceeded, w.observed.Policy.Status.Migration.State)
 		})
 	}
-}
-
-// TestRightsOfRuns: a run may write through the subresource status only where the
-// policy asks for that way.
-func TestRightsOfRuns(t *testing.T) {
-	w := newWorld(t, policyYAML)
-	w.migrating()
-	expect.Equal(t, "resources", []string{"crontabs"}, w.mayPatch())
-	w.observed.Policy.Spec.Migration.Fallback = []v1alpha1.MigrationFallback{v1alpha1.MigrationFallbackStatus}
-	w.converge()
-	expect.Equal(t, "resources", []string{"crontabs", "crontabs/status"}, w.mayPatch())
-}
-
-// mayPatch are the resources of the kind's group that a run may write.
-func (w *world) mayPatch() []string {
-	w.t.Helper()
-	for _, s := range w.plan().Steps {
-		applied, ok := s.(step.Apply)
-		if !ok {
-			continue
-		}
-		if role, ok := applied.Object.(*rbacv1.ClusterRoleApplyConfiguration); ok && *role.Name == names.MigrationRights(crontabs) {
-			return role.Rules[0].Resources
-		}
-	}
-	w.t.Fatal("no rights are applied")
-	return nil
 }

@@ -37,7 +37,7 @@ func TestGrants(t *testing.T) {
 	expect.NoError(t, withdrawGrants(t.Context()))
 	crd := define(t, "manual.grants.example.com", "v1", "v1beta1")
 	policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
-	migrate, read, clearing := rights.Of(observed.Cluster{CRD: crd, Policy: policy})
+	state := observed.Cluster{CRD: crd, Policy: policy}
 
 	asItself, err := client.New(manager.config, client.Options{Scheme: cluster.Scheme()})
 	expect.NoError(t, err)
@@ -52,7 +52,7 @@ func TestGrants(t *testing.T) {
 		})
 	}
 	mayGrant(false)
-	for _, grant := range []rights.Grant{migrate, read, clearing} {
+	for _, grant := range []rights.Grant{rights.ToMigrate(state), rights.ToRead(state), rights.ToClear(state)} {
 		if may, err := authorizer.May(t.Context(), system, grant); may || err != nil {
 			t.Errorf("%s has it before any client granted it: %t, %v", grant.Account, may, err)
 		}

@@ -122,9 +122,9 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 	}
 	check := a.Samples
 	switch {
-	case rights.MissingToRead(a.Cluster) != "":
+	case rights.ToRead(a.Cluster).Missing() != "":
 		a.work.Recheck(rights.Pause)
-		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToRead(a.Cluster)+a.converter.Meanwhile())
+		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.ToRead(a.Cluster).Missing()+a.converter.Meanwhile())
 	case a.work.DueCheck(check, known.Subject, a.Now):
 		a.work.Add(TakeSamples(a.Cluster, a.SamplesStep(most, known.Subject, wanted)))
 	case check.Running:
@@ -139,7 +139,7 @@ func (a *Activation) sample(known *v1alpha1.VerificationStatus, wanted *apiexten
 // TakeSamples grants the right to read objects, and takes samples.
 func TakeSamples(cluster observed.Cluster, samples step.TakeSamples) gate.Work {
 	var work gate.Work
-	work.Do(rights.ToRead(cluster)...)
+	work.Do(rights.ToRead(cluster).Steps()...)
 	work.Do(samples)
 	return work
 }

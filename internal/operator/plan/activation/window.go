@@ -97,10 +97,10 @@ func (a *Activation) countWrites(window *v1alpha1.UnconvertedWindow) {
 	subject := window.Since.UTC().Format(time.RFC3339) + " " + window.Until.UTC().Format(time.RFC3339)
 	check := a.Written
 	switch {
-	case rights.MissingToRead(a.Cluster) != "":
+	case rights.ToRead(a.Cluster).Missing() != "":
 		a.work.Recheck(rights.Pause)
 	case a.work.DueCheck(check, subject, a.Now):
-		a.work.Do(rights.ToRead(a.Cluster)...)
+		a.work.Do(rights.ToRead(a.Cluster).Steps()...)
 		a.work.Do(step.CountWrites{Subject: subject, CRD: a.CRD, Reader: names.Reader(a.Policy.Name, a.Settings.Namespace),
 			Since: window.Since.Time, Until: window.Until.Time, After: window.ResourceVersion, Storage: a.storedThroughout()})
 	case check.Running:

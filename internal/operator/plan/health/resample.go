@@ -83,7 +83,7 @@ func (h *Health) takeSamplesAgain(known *v1alpha1.VerificationStatus, wanted *ap
 	check := h.Resampled
 	switch {
 	case check != nil && check.Running:
-	case rights.MissingToRead(h.Cluster) != "":
+	case rights.ToRead(h.Cluster).Missing() != "":
 		h.work.Recheck(rights.Pause)
 	case h.ResamplersBusy:
 		h.work.Recheck(resampleBusy)

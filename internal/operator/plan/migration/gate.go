@@ -171,9 +171,9 @@ func (m *Migration) beforeRun(run observed.Run, storage string) gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration, "waiting for the end of "+foreign+"; delete it if it does not finish")
 	case m.runs(run.ID):
 		return gate.Outcome{}
-	case rights.MissingToMigrate(m.Cluster) != "":
+	case rights.ToMigrate(m.Cluster).Missing() != "":
 		m.work.Recheck(rights.Pause)
-		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.MissingToMigrate(m.Cluster))
+		return gate.Waiting(v1alpha1.ReasonRightsNotGranted, rights.ToMigrate(m.Cluster).Missing())
 	case run.Over() || run.Job != nil && !run.Job.DeletionTimestamp.IsZero():
 		// An earlier run had the same pins. Its evidence is too old for this trigger.
 		m.work.Do(step.DeleteRun{Name: names.Run(m.Policy.Name, run.ID)})

@@ -43,9 +43,7 @@ func (m *Migration) startRun(run observed.Run, storage string) []step.Step {
 	// withdraw.
 	steps := []step.Step{step.Apply{Object: m.migrationAccount()},
 		step.Apply{Object: m.checkpointRole(run.ID)}, step.Apply{Object: m.checkpointBinding()}}
-	if m.Granted == nil {
-		steps = append(steps, step.Apply{Object: m.resourceRole()}, step.Apply{Object: m.resourceBinding()})
-	}
+	steps = append(steps, rights.ToMigrate(m.Cluster).Steps(m.otherReads()...)...)
 	steps = append(steps, step.Apply{Object: m.flowSchema()}, step.Apply{Object: m.checkpoint(run.ID)})
 	switch {
 	case run.Job == nil:
@@ -78,32 +76,21 @@ func (m *Migration) migrationAccount() *corev1apply.ServiceAccountApplyConfigura
 		WithAutomountServiceAccountToken(false)
 }
 
-// resourceRole grants list and patch on the one resource, get on the CustomResourceDefinition
-// that the run is pinned to, and the reads that find all API servers.
-func (m *Migration) resourceRole() *rbacv1apply.ClusterRoleApplyConfiguration {
-	grant, _, _ := rights.Of(m.Cluster)
-	return rbacv1apply.ClusterRole(names.MigrationRights(m.Policy.Name)).
-		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
-		WithRules(rbacv1apply.PolicyRule().
-			WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...),
-			rbacv1apply.PolicyRule().
-				WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
-				WithResourceNames(m.CRD.Name).WithVerbs("get"),
-			// The addresses of the Service kubernetes, each of which is asked whether it
-			// writes at the storage version already.
-			rbacv1apply.PolicyRule().
-				WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list"),
-			// Each API server holds one, so that they can be counted behind a load balancer.
-			rbacv1apply.PolicyRule().
-				WithAPIGroups("coordination.k8s.io").WithResources("leases").WithVerbs("list"))
-}
-
-func (m *Migration) resourceBinding() *rbacv1apply.ClusterRoleBindingApplyConfiguration {
-	name := names.MigrationRights(m.Policy.Name)
-	return rbacv1apply.ClusterRoleBinding(name).
-		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
-		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
-		WithSubjects(m.migrationSubject())
+// otherReads are get on the CustomResourceDefinition that the run is pinned to, and the reads that find
+// all API servers.
+func (m *Migration) otherReads() []*rbacv1apply.PolicyRuleApplyConfiguration {
+	return []*rbacv1apply.PolicyRuleApplyConfiguration{
+		rbacv1apply.PolicyRule().
+			WithAPIGroups("apiextensions.k8s.io").WithResources("customresourcedefinitions").
+			WithResourceNames(m.CRD.Name).WithVerbs("get"),
+		// The addresses of the Service kubernetes, each of which is asked whether it writes at the
+		// storage version already.
+		rbacv1apply.PolicyRule().
+			WithAPIGroups("discovery.k8s.io").WithResources("endpointslices").WithVerbs("list"),
+		// Each API server holds one, so that they can be counted behind a load balancer.
+		rbacv1apply.PolicyRule().
+			WithAPIGroups("coordination.k8s.io").WithResources("leases").WithVerbs("list"),
+	}
 }
 
 // checkpointRole lets a run write its own record, and read the record of the run that it retries.
@@ -129,12 +116,7 @@ func (m *Migration) checkpointBinding() *rbacv1apply.RoleBindingApplyConfigurati
 	return rbacv1apply.RoleBinding(name, m.Settings.Namespace).
 		WithLabels(m.Labels(names.MigrationComponent)).WithAnnotations(m.Annotations()).
 		WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("Role").WithName(name)).
-		WithSubjects(m.migrationSubject())
-}
-
-func (m *Migration) migrationSubject() *rbacv1apply.SubjectApplyConfiguration {
-	return rbacv1apply.Subject().WithKind("ServiceAccount").
-		WithNamespace(m.Settings.Namespace).WithName(names.MigrationRights(m.Policy.Name))
+		WithSubjects(rbacv1apply.Subject().WithKind("ServiceAccount").WithNamespace(m.Settings.Namespace).WithName(name))
 }
 
 // checkpoint has no data, so that applying it again keeps the record.

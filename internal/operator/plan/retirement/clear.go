@@ -39,11 +39,11 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		}
 		record.Discarded = max(record.Discarded, check.Discarded)
 		return gate.Outcome{}
-	case rights.MissingToClear(r.Cluster) != "":
+	case rights.ToClear(r.Cluster).Missing() != "":
 		r.work.Recheck(rights.Pause)
-		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.MissingToClear(r.Cluster))
+		return gate.Pending(v1alpha1.ReasonRightsNotGranted, rights.ToClear(r.Cluster).Missing())
 	case outdated || r.work.DueCheck(check, subject, r.Now):
-		r.work.Do(rights.ToClear(r.Cluster)...)
+		r.work.Do(rights.ToClear(r.Cluster).Steps()...)
 		r.work.Do(step.ClearManagedFields{Subject: subject, CRD: r.CRD, Version: record.Version, Rules: r.Rules.Ruleset, Discard: discard,
 			User: names.Cleaner(r.Policy.Name, r.Settings.Namespace)})
 	case !check.Running:

@@ -36,19 +36,42 @@ type Grant struct {
 	// Resources are plural names, with a subresource if there is one.
 	Resources []string
 	Verbs     []string
+
+	cluster observed.Cluster
+	// component is the label of the role, and purpose what the rights are for.
+	component, purpose string
+	// granted tells that the operator grants the rights itself, or an administrator has.
+	granted bool
 }
 
-// Of returns what a policy's migrations, samples, and cleaning of managedFields need.
-func Of(cluster observed.Cluster) (migrate, read, clearing Grant) {
-	name, plural := cluster.Policy.Name, cluster.CRD.Spec.Names.Plural
-	to := func(account string, verbs ...string) Grant {
-		return Grant{Account: account, Group: cluster.CRD.Spec.Group, Resources: []string{plural}, Verbs: verbs}
-	}
-	migrate = to(names.MigrationRights(name), "list", "patch")
+// ToMigrate is what migrations need.
+func ToMigrate(cluster observed.Cluster) Grant {
+	migrate := newGrant(cluster, names.MigrationRights(cluster.Policy.Name), names.MigrationComponent, "list", "patch")
+	migrate.purpose, migrate.granted = "rewrite "+cluster.CRD.Name, cluster.Granted == nil || cluster.Granted.Migrate
 	if slices.Contains(cluster.Policy.Spec.Migration.Fallback, v1alpha1.MigrationFallbackStatus) {
-		migrate.Resources = append(migrate.Resources, plural+"/status")
+		migrate.Resources = append(migrate.Resources, cluster.CRD.Spec.Names.Plural+"/status")
 	}
-	return migrate, to(names.ReadRights(name), "get", "list"), to(names.CleanRights(name), "list", "patch")
+	return migrate
+}
+
+// ToRead is what samples need.
+func ToRead(cluster observed.Cluster) Grant {
+	read := newGrant(cluster, names.ReadRights(cluster.Policy.Name), names.VerificationComponent, "get", "list")
+	read.purpose = "read " + cluster.CRD.Name + " to convert a sample of them, unless spec.verification.samples is 0"
+	read.granted = cluster.Granted == nil || cluster.Granted.Read
+	return read
+}
+
+// ToClear is what changes of managedFields need.
+func ToClear(cluster observed.Cluster) Grant {
+	clearing := newGrant(cluster, names.CleanRights(cluster.Policy.Name), names.VerificationComponent, "list", "patch")
+	clearing.purpose, clearing.granted = "change metadata.managedFields of "+cluster.CRD.Name, cluster.Granted == nil || cluster.Granted.Clear
+	return clearing
+}
+
+func newGrant(cluster observed.Cluster, account, component string, verbs ...string) Grant {
+	return Grant{Account: account, Group: cluster.CRD.Spec.Group, Resources: []string{cluster.CRD.Spec.Names.Plural}, Verbs: verbs,
+		cluster: cluster, component: component}
 }
 
 // Commands are the kubectl commands for the grant.
@@ -67,37 +90,32 @@ func (g Grant) Commands(namespace string) string {
 		g.Account, strings.Join(g.Verbs, ","), strings.Join(resources, ","), namespace)
 }
 
-// notGranted says which grant is missing, and what it is for.
-func notGranted(cluster observed.Cluster, what string, grant Grant) string {
-	return fmt.Sprintf("the operator lacks permission to %s, and its installation does not let it grant that itself: run: %s", what, grant.Commands(cluster.Settings.Namespace))
-}
-
-// MissingToMigrate says which grant migrations lack; empty if they lack none. No event
+// Missing says that an administrator has to grant the rights; empty if they are not missing. No event
 // reports a grant, so the caller checks again after Pause.
-func MissingToMigrate(cluster observed.Cluster) string {
-	if cluster.Granted == nil || cluster.Granted.Migrate {
+func (g Grant) Missing() string {
+	if g.granted {
 		return ""
 	}
-	migrate, _, _ := Of(cluster)
-	return notGranted(cluster, "rewrite "+cluster.CRD.Name, migrate)
+	return fmt.Sprintf("the operator lacks permission to %s, and its installation does not let it grant that itself: run: %s",
+		g.purpose, g.Commands(g.cluster.Settings.Namespace))
 }
 
-// MissingToRead is MissingToMigrate for samples.
-func MissingToRead(cluster observed.Cluster) string {
-	if cluster.Granted == nil || cluster.Granted.Read {
-		return ""
+// Steps create a role with the rights, and with more rules, and its binding, unless an administrator
+// grants instead.
+func (g Grant) Steps(more ...*rbacv1apply.PolicyRuleApplyConfiguration) []step.Step {
+	if g.cluster.Granted != nil {
+		return nil
 	}
-	_, read, _ := Of(cluster)
-	return notGranted(cluster, "read "+cluster.CRD.Name+" to convert a sample of them, unless spec.verification.samples is 0", read)
-}
-
-// MissingToClear is MissingToMigrate for changes of managedFields.
-func MissingToClear(cluster observed.Cluster) string {
-	if cluster.Granted == nil || cluster.Granted.Clear {
-		return ""
+	return []step.Step{
+		step.Apply{Object: rbacv1apply.ClusterRole(g.Account).
+			WithLabels(g.cluster.Labels(g.component)).WithAnnotations(g.cluster.Annotations()).
+			WithRules(rbacv1apply.PolicyRule().WithAPIGroups(g.Group).WithResources(g.Resources...).WithVerbs(g.Verbs...)).
+			WithRules(more...)},
+		step.Apply{Object: rbacv1apply.ClusterRoleBinding(g.Account).
+			WithLabels(g.cluster.Labels(g.component)).WithAnnotations(g.cluster.Annotations()).
+			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(g.Account)).
+			WithSubjects(rbacv1apply.Subject().WithKind("ServiceAccount").WithNamespace(g.cluster.Settings.Namespace).WithName(g.Account))},
 	}
-	_, _, clearing := Of(cluster)
-	return notGranted(cluster, "change metadata.managedFields of "+cluster.CRD.Name, clearing)
 }
 
 // Withdraw deletes the rights of a name, except those that an administrator granted.
@@ -110,34 +128,4 @@ func Withdraw(cluster observed.Cluster, name string) step.Step {
 func WithdrawOfRuns(cluster observed.Cluster) step.Step {
 	return step.DeleteRights{Name: names.MigrationRights(cluster.Policy.Name), OfRuns: true,
 		KeepClusterRole: cluster.Granted != nil, KeepAccount: cluster.KeepAccount}
-}
-
-// ToRead grants get and list on the one resource, and nothing else.
-func ToRead(cluster observed.Cluster) []step.Step {
-	_, read, _ := Of(cluster)
-	return grant(cluster, read)
-}
-
-// ToClear grants list and patch on the one resource, and nothing else.
-func ToClear(cluster observed.Cluster) []step.Step {
-	_, _, clearing := Of(cluster)
-	return grant(cluster, clearing)
-}
-
-// grant creates a role and its binding, unless an administrator grants instead.
-func grant(cluster observed.Cluster, grant Grant) []step.Step {
-	if cluster.Granted != nil {
-		return nil
-	}
-	name := grant.Account
-	return []step.Step{
-		step.Apply{Object: rbacv1apply.ClusterRole(name).
-			WithLabels(cluster.Labels(names.VerificationComponent)).WithAnnotations(cluster.Annotations()).
-			WithRules(rbacv1apply.PolicyRule().
-				WithAPIGroups(grant.Group).WithResources(grant.Resources...).WithVerbs(grant.Verbs...))},
-		step.Apply{Object: rbacv1apply.ClusterRoleBinding(name).
-			WithLabels(cluster.Labels(names.VerificationComponent)).WithAnnotations(cluster.Annotations()).
-			WithRoleRef(rbacv1apply.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
-			WithSubjects(rbacv1apply.Subject().WithKind("ServiceAccount").WithNamespace(cluster.Settings.Namespace).WithName(name))},
-	}
 }
