@@ -299,8 +299,9 @@ func (r *ConversionPolicyReconciler) createOnce(ctx context.Context, object clie
 }
 
 func (r *ConversionPolicyReconciler) suspendRun(ctx context.Context, s step.SuspendRun) error {
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"suspend":%t}}`, s.UID, s.Suspend)
-	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(s.Name), client.RawPatch(mergePatch, patch), fieldOwner))
+	patch := mergePatch(map[string]any{
+		"metadata": map[string]any{"uid": s.UID}, "spec": map[string]any{"suspend": s.Suspend}})
+	return client.IgnoreNotFound(r.Client.Patch(ctx, r.job(s.Name), patch, fieldOwner))
 }
 
 // contentAnnotation holds a hash of the applied content. It shows that a field is no longer wanted

@@ -5,13 +5,11 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
@@ -113,9 +111,5 @@ func (r *ConversionPolicyReconciler) writeSecret(ctx context.Context, of owner, 
 	if content.annotations != nil {
 		metadata["annotations"] = content.annotations
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "data": content.data})
-	if err != nil {
-		return err
-	}
-	return r.Client.Patch(ctx, secret, client.RawPatch(mergePatch, patch), fieldOwner)
+	return r.Client.Patch(ctx, secret, mergePatch(map[string]any{"metadata": metadata, "data": content.data}), fieldOwner)
 }

@@ -20,8 +20,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
 
-const mergePatch = types.MergePatchType
-
 // switchCRD applies spec.conversion and owns nothing else: spec.versions is one atomic list, which
 // belongs to the author of the CustomResourceDefinition. With the uid and the resourceVersion, the
 // API server refuses the write if anything changed since the decision. The field of a
@@ -50,39 +48,50 @@ func (r *ConversionPolicyReconciler) restoreCRD(ctx context.Context, s step.Rest
 	if !s.Pin.Composite.Empty() {
 		operation = map[string]any{"op": "remove", "path": "/spec/conversion"}
 	}
-	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion, operation))
-	if err != nil {
-		return err
-	}
 	ctrl.LoggerFrom(ctx).Info("Restoring the CustomResourceDefinition's conversion strategy to None")
-	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return r.patchPinned(ctx, s.Pin, operation)
 }
 
 // addStorageVersion writes the CustomResourceDefinition without a change. In each such write, the API
 // server adds the storage version to status.storedVersions. In the status, it accepts a list without it.
 func (r *ConversionPolicyReconciler) addStorageVersion(ctx context.Context, s step.AddStorageVersion) error {
-	patch, err := json.Marshal(pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion))
-	if err != nil {
-		return err
-	}
 	ctrl.LoggerFrom(ctx).Info("Writing the CustomResourceDefinition, so that status.storedVersions gets the storage version")
-	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return r.patchPinned(ctx, s.Pin)
 }
 
 // pruneStoredVersions sets status.storedVersions to the storage version alone. A change of the
 // storage version appends to storedVersions in the same write, so the resourceVersion prevents the
 // race.
 func (r *ConversionPolicyReconciler) pruneStoredVersions(ctx context.Context, s step.PruneStoredVersions) error {
-	patch, err := json.Marshal(map[string]any{
+	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", s.StorageVersion)
+	return r.Client.Status().Patch(ctx, pinned(s.Pin), mergePatch(map[string]any{
 		"metadata": map[string]any{"uid": s.Pin.UID, "resourceVersion": s.Pin.ResourceVersion},
 		"status":   map[string]any{"storedVersions": []string{s.StorageVersion}},
-	})
-	if err != nil {
-		return err
-	}
-	ctrl.LoggerFrom(ctx).Info("Pruning status.storedVersions", "storageVersion", s.StorageVersion)
-	return r.Client.Status().Patch(ctx, pinned(s.Pin), client.RawPatch(mergePatch, patch), fieldOwner)
+	}), fieldOwner)
 }
+
+// patchPinned patches the object that a decision was about.
+func (r *ConversionPolicyReconciler) patchPinned(ctx context.Context, pin step.Pin, operations ...map[string]any) error {
+	return r.Client.Patch(ctx, pinned(pin), jsonPatch(pinnedPatch(pin.UID, pin.ResourceVersion, operations...)), fieldOwner)
+}
+
+// patch is a client.Patch with what it has to be in JSON.
+type patch struct {
+	kind    types.PatchType
+	content any
+}
+
+func mergePatch(content map[string]any) client.Patch { return patch{types.MergePatchType, content} }
+
+func jsonPatch(operations []map[string]any) client.Patch {
+	return patch{types.JSONPatchType, operations}
+}
+
+// Type implements client.Patch.
+func (p patch) Type() types.PatchType { return p.kind }
+
+// Data implements client.Patch.
+func (p patch) Data(client.Object) ([]byte, error) { return json.Marshal(p.content) }
 
 // pinnedPatch returns a JSON patch that the API server refuses if the object was replaced or
 // changed.
@@ -107,27 +116,19 @@ func pinned(pin step.Pin) client.Object {
 // editVersions changes single fields of the list spec.versions. The patch tests the name of each
 // version at its index, and the resourceVersion of the whole object.
 func (r *ConversionPolicyReconciler) editVersions(ctx context.Context, s step.EditVersions) error {
-	patch, err := json.Marshal(versionsPatch(s))
-	if err != nil {
-		return err
-	}
-	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", s.Note)
-	return r.Client.Patch(ctx, pinned(s.Pin), client.RawPatch(types.JSONPatchType, patch), fieldOwner)
-}
-
-func versionsPatch(s step.EditVersions) []map[string]any {
-	patch := pinnedPatch(s.Pin.UID, s.Pin.ResourceVersion)
+	var operations []map[string]any
 	for _, change := range s.Changes {
 		path := fmt.Sprintf("/spec/versions/%d", change.Index)
-		patch = append(patch, map[string]any{"op": "test", "path": path + "/name", "value": change.Name})
+		operations = append(operations, map[string]any{"op": "test", "path": path + "/name", "value": change.Name})
 		switch {
 		case change.Field == "":
-			patch = append(patch, map[string]any{"op": "remove", "path": path})
+			operations = append(operations, map[string]any{"op": "remove", "path": path})
 		case change.Value == nil:
-			patch = append(patch, map[string]any{"op": "remove", "path": path + "/" + change.Field})
+			operations = append(operations, map[string]any{"op": "remove", "path": path + "/" + change.Field})
 		default:
-			patch = append(patch, map[string]any{"op": "add", "path": path + "/" + change.Field, "value": change.Value})
+			operations = append(operations, map[string]any{"op": "add", "path": path + "/" + change.Field, "value": change.Value})
 		}
 	}
-	return patch
+	ctrl.LoggerFrom(ctx).Info("Changing spec.versions of the CustomResourceDefinition", "change", s.Note)
+	return r.patchPinned(ctx, s.Pin, operations...)
 }

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,11 +36,8 @@ func (r *ConversionPolicyReconciler) evict(ctx context.Context, s step.EvictPod)
 
 // refreshPod changes an annotation of a pod, which makes its kubelet update mounted volumes.
 func (r *ConversionPolicyReconciler) refreshPod(ctx context.Context, s step.RefreshPod) error {
-	patch, err := json.Marshal(map[string]any{
+	patch := mergePatch(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{s.Annotation: s.Value}},
 	})
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(r.Client.Patch(ctx, &corev1.Pod{ObjectMeta: r.named(s.Name)}, client.RawPatch(mergePatch, patch), fieldOwner))
+	return client.IgnoreNotFound(r.Client.Patch(ctx, &corev1.Pod{ObjectMeta: r.named(s.Name)}, patch, fieldOwner))
 }

@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,14 +42,11 @@ func (r *ConversionPolicyReconciler) storeRulesets(ctx context.Context, policy s
 // patchShard changes keys of a shard; nil removes a key. If create is true, it creates a shard that
 // does not exist.
 func (r *ConversionPolicyReconciler) patchShard(ctx context.Context, fleet, name string, keys map[string][]byte, create bool) error {
-	patch, err := json.Marshal(map[string]any{"binaryData": keys})
-	if err != nil {
-		return err
-	}
+	patch := mergePatch(map[string]any{"binaryData": keys})
 	shard := &corev1.ConfigMap{}
-	err = r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, shard) // the cache has only objects of the operator
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, shard) // the cache has only objects of the operator
 	if err == nil {
-		err = r.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: r.named(name)}, client.RawPatch(mergePatch, patch), fieldOwner)
+		err = r.Client.Patch(ctx, &corev1.ConfigMap{ObjectMeta: r.named(name)}, patch, fieldOwner)
 	}
 	if !apierrors.IsNotFound(err) || !create {
 		return client.IgnoreNotFound(err)
@@ -60,5 +56,5 @@ func (r *ConversionPolicyReconciler) patchShard(ctx context.Context, fleet, name
 	if err := r.createOnce(ctx, shard); err != nil {
 		return err
 	}
-	return r.Client.Patch(ctx, shard, client.RawPatch(mergePatch, patch), fieldOwner)
+	return r.Client.Patch(ctx, shard, patch, fieldOwner)
 }

@@ -80,7 +80,7 @@ func (c *Confinement) check(ctx context.Context) {
 // confined tries to annotate the CustomResourceDefinition of policies.
 func (c *Confinement) confined(ctx context.Context) (bool, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "conversionpolicies." + v1alpha1.GroupVersion.Group}}
-	patch := client.RawPatch(mergePatch, []byte(`{"metadata":{"annotations":{"conversion-operator.io/confinement-check":""}}}`))
+	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"conversion-operator.io/confinement-check": ""}}})
 	err := c.Client.Patch(ctx, crd, patch, client.DryRunAll, fieldOwner)
 	switch {
 	case err == nil:

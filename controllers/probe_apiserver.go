@@ -5,7 +5,6 @@ package controllers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +12,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,12 +122,9 @@ func (a *apiServerProber) reset(ctx context.Context) error {
 }
 
 func (a *apiServerProber) setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) error {
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/conversion", "value": conversion}})
-	if err != nil {
-		return err
-	}
+	patch := jsonPatch([]map[string]any{{"op": "replace", "path": "/spec/conversion", "value": conversion}})
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: probe.Definition}}
-	return a.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch), fieldOwner)
+	return a.client.Patch(ctx, crd, patch, fieldOwner)
 }
 
 // waitForAnswer repeats the request until the API server has called the converter or failed to
