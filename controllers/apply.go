@@ -69,7 +69,11 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 	case step.RemoveFinalizer:
 		return r.setFinalizer(ctx, policy, controllerutil.RemoveFinalizer)
 	case step.Create:
-		return r.createObject(ctx, s.Object)
+		wanted, err := toUnstructured(s.Object)
+		if err != nil {
+			return err
+		}
+		return r.createOnce(ctx, wanted)
 	case step.StoreRulesets:
 		return r.storeRulesets(ctx, policy.Name, s)
 	case step.AwaitRuleset:
@@ -96,7 +100,7 @@ func (r *ConversionPolicyReconciler) do(ctx context.Context, policy *v1alpha1.Co
 		return nil
 	case step.Warn:
 		return nil // report.go emits the event after the status write
-	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRulesets, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission, step.DeleteChildren:
+	case step.DeleteRun, step.DeleteJob, step.DeleteRights, step.DeleteRulesets, step.DeleteDeployment, step.DeleteService, step.DeleteSecret, step.DeleteAdmission:
 		return r.delete(ctx, s)
 	}
 	return r.doFor(ctx, policyOwner(policy), s)
@@ -115,6 +119,8 @@ func (r *ConversionPolicyReconciler) doFor(ctx context.Context, of owner, s step
 		return r.writeCertificate(ctx, of, s)
 	case step.RefreshPod:
 		return r.refreshPod(ctx, s)
+	case step.DeleteChildren:
+		return r.deleteChildren(ctx, s.Instance)
 	}
 	return fmt.Errorf("unknown step %T", s)
 }
@@ -266,15 +272,6 @@ func (r *ConversionPolicyReconciler) cached(
 	}
 	content["apiVersion"], content["kind"] = kind.GroupVersion().String(), kind.Kind
 	return content, nil
-}
-
-// createObject creates an object that must not change afterwards.
-func (r *ConversionPolicyReconciler) createObject(ctx context.Context, object runtime.ApplyConfiguration) error {
-	wanted, err := toUnstructured(object)
-	if err != nil {
-		return err
-	}
-	return r.createOnce(ctx, wanted)
 }
 
 // createOnce creates an object, and accepts one that this manager or another created before. The

@@ -49,8 +49,6 @@ func (r *ConversionPolicyReconciler) delete(ctx context.Context, s step.Step) er
 		return r.deleteRights(ctx, s)
 	case step.DeleteAdmission:
 		return r.deleteAll(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.Name}})
-	case step.DeleteChildren:
-		return r.deleteChildren(ctx, s.Policy)
 	}
 	return nil
 }
@@ -105,16 +103,11 @@ func (r *ConversionPolicyReconciler) deleteOne(ctx context.Context, object clien
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object, precondition, client.PropagationPolicy(propagation)))
 }
 
-// deleteChildren deletes everything with the policy's instance label. It lists live, because the
+// deleteChildren deletes everything with an instance label. It lists live, because the
 // cache may miss objects that were created a moment ago, and no later reconciliation would find
 // them. It deletes by uid, so that a manager that was paused in between does not delete what its
 // successor created.
-func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, policy string) error {
-	return r.deleteChildrenNamed(ctx, names.Child(policy))
-}
-
-// deleteChildrenNamed deletes everything with an instance label.
-func (r *ConversionPolicyReconciler) deleteChildrenNamed(ctx context.Context, instance string) error {
+func (r *ConversionPolicyReconciler) deleteChildren(ctx context.Context, instance string) error {
 	for _, kind := range r.childKinds() {
 		err := r.Live.List(ctx, kind.list, instanceOf(instance), kind.from)
 		if meta.IsNoMatchError(err) {
@@ -153,9 +146,7 @@ func (r *ConversionPolicyReconciler) childKinds() []childKind {
 	}
 }
 
-// childrenNamed selects the objects of the policy with this name.
-func childrenNamed(policy string) client.MatchingLabels { return instanceOf(names.Child(policy)) }
-
+// instanceOf selects the objects of a policy or a fleet.
 func instanceOf(instance string) client.MatchingLabels {
 	return client.MatchingLabels{names.InstanceLabel: instance, names.ManagedByLabel: names.ManagedBy}
 }

@@ -202,7 +202,7 @@ func (f *fleetReconciler) cleanUp(ctx context.Context, name string) error {
 	if _, scaled, failed := f.deployment(ctx, names.Fleet(name)); err != nil || failed != nil || secret == nil && scaled == 0 {
 		return errors.Join(err, failed)
 	}
-	return f.deleteChildrenNamed(ctx, names.Fleet(name))
+	return f.deleteChildren(ctx, names.Fleet(name))
 }
 
 // gather reads the cluster.
@@ -330,13 +330,10 @@ func (f *fleetReconciler) probe(state *fleet.Observed) (pending time.Duration) {
 }
 
 func (f *fleetReconciler) do(ctx context.Context, object *v1alpha1.ConverterFleet, s step.Step) error {
-	switch s := s.(type) {
-	case step.DeleteFleetChildren:
-		return f.deleteChildrenNamed(ctx, names.Fleet(s.Fleet))
-	case step.EvictPod:
-		err := f.evict(ctx, s)
+	if evict, is := s.(step.EvictPod); is {
+		err := f.evict(ctx, evict)
 		if err == nil {
-			f.Recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.ReasonPodEvicted, "Evict", "%s", s.Note)
+			f.Recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.ReasonPodEvicted, "Evict", "%s", evict.Note)
 		}
 		return err
 	}

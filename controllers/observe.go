@@ -164,12 +164,5 @@ func (r *ConversionPolicyReconciler) observeAdmission(ctx context.Context, state
 
 // childrenOf selects the objects of a policy in the operator's namespace.
 func (r *ConversionPolicyReconciler) childrenOf(policy *v1alpha1.ConversionPolicy) client.ListOption {
-	return &children{namespace: r.Settings.Namespace, policy: policy.Name}
-}
-
-type children struct{ namespace, policy string }
-
-func (c *children) ApplyToList(options *client.ListOptions) {
-	client.InNamespace(c.namespace).ApplyToList(options)
-	childrenNamed(c.policy).ApplyToList(options)
+	return (&client.ListOptions{}).ApplyOptions([]client.ListOption{client.InNamespace(r.Settings.Namespace), instanceOf(names.Child(policy.Name))})
 }

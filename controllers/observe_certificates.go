@@ -18,8 +18,7 @@ import (
 )
 
 // observeCertificates reads the certificates that converter pods mount, and their source.
-func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, state *observed.Cluster) error {
-	var err error
+func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, state *observed.Cluster) (err error) {
 	if state.Authority, err = r.secret(ctx, r.Client, names.AuthoritySecret(state.Policy.Name)); err != nil {
 		return err
 	}
@@ -43,9 +42,9 @@ func (r *ConversionPolicyReconciler) observeCertificates(ctx context.Context, st
 		return err
 	}
 	if state.Policy.Spec.Certificates.CertManager != nil {
-		return r.observeRequest(ctx, state)
+		state.Request, err = r.request(ctx, names.IssuedSecret(state.Policy.Name))
 	}
-	return nil
+	return err
 }
 
 // observeLeftovers reads which Secrets of previous sources and converters still exist.
@@ -62,15 +61,8 @@ func (r *ConversionPolicyReconciler) observeLeftovers(ctx context.Context, state
 	return nil
 }
 
-// observeRequest reads the status of the Certificate of cert-manager. It is not an error if
-// cert-manager is not installed.
-func (r *ConversionPolicyReconciler) observeRequest(ctx context.Context, state *observed.Cluster) error {
-	var err error
-	state.Request, err = r.request(ctx, names.IssuedSecret(state.Policy.Name))
-	return err
-}
-
-// request reads the status of a Certificate of cert-manager.
+// request reads the status of a Certificate of cert-manager. It is not an error if cert-manager is not
+// installed.
 func (r *ConversionPolicyReconciler) request(ctx context.Context, name string) (observed.Request, error) {
 	certificate := &cmv1.Certificate{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Settings.Namespace, Name: name}, certificate)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
@@ -82,7 +83,7 @@ func (r *ConversionPolicyReconciler) anyChild(ctx context.Context, policy string
 		if _, certificates := kind.list.(*cmv1.CertificateList); certificates {
 			continue // not cached, and never the only child
 		}
-		if err := r.Client.List(ctx, kind.list, childrenNamed(policy), kind.from); err != nil {
+		if err := r.Client.List(ctx, kind.list, instanceOf(names.Child(policy)), kind.from); err != nil {
 			return false, err
 		}
 		if meta.LenList(kind.list) > 0 {

@@ -78,11 +78,8 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 		WithSpec(spec)
 }
 
-// RequestOf reads the state of a Certificate of cert-manager; nil if it does not exist yet.
+// RequestOf reads the state of a Certificate of cert-manager.
 func RequestOf(certificate *cmv1.Certificate) observed.Request {
-	if certificate == nil {
-		return observed.Request{}
-	}
 	for _, condition := range certificate.Status.Conditions {
 		if condition.Type == cmv1.CertificateConditionReady && condition.Status != cmmeta.ConditionTrue {
 			return observed.Request{Message: condition.Message}

@@ -68,7 +68,7 @@ func (d *Deletion) leave() gate.Outcome {
 			"conversion removed from the CustomResourceDefinition: converter pods serve until API servers stop calling them")
 	}
 	d.work.Add(d.converter.ReleaseFleets())
-	d.work.Do(step.DeleteChildren{Policy: d.Policy.Name}, step.RemoveFinalizer{})
+	d.work.Do(step.DeleteChildren{Instance: names.Child(d.Policy.Name)}, step.RemoveFinalizer{})
 	return gate.Unknown(v1alpha1.ReasonDeleting, "removing the converter")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/converter"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
@@ -38,7 +39,7 @@ func Orphan(cluster observed.Cluster, released time.Time) (work gate.Work, neede
 	case d.CRD != nil && !d.work.Due(released.Add(d.Settings.PropagationDelay).Sub(d.Now)): // API servers may call it
 	default:
 		d.work.Add(converts.ReleaseFleets())
-		d.work.Do(step.DeleteChildren{Policy: d.Policy.Name})
+		d.work.Do(step.DeleteChildren{Instance: names.Child(d.Policy.Name)})
 	}
 	return d.work.Take(), d.active
 }

@@ -104,7 +104,7 @@ func Make(o Observed) Plan {
 	p := &planner{Observed: o, status: *o.Fleet.Status.DeepCopy(), certificates: certificates.Gather(certificatesInput(o))}
 	used := o.Used()
 	if deleted := !o.Fleet.DeletionTimestamp.IsZero(); deleted && !used {
-		p.Do(step.DeleteFleetChildren{Fleet: o.Fleet.Name})
+		p.Do(step.DeleteChildren{Instance: names.Fleet(o.Fleet.Name)})
 		return Plan{Steps: p.Steps, Status: p.status}
 	}
 	p.Add(p.certificates.Upkeep())

@@ -152,7 +152,7 @@ func TestDecisions(t *testing.T) {
 		changes[name](w)
 		decided := fleet.Make(w.observe())
 		fmt.Fprintf(&text, "# %s\n", name)
-		if deletes := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.DeleteFleetChildren); return is }); deletes {
+		if deletes := slices.ContainsFunc(decided.Steps, func(s step.Step) bool { _, is := s.(step.DeleteChildren); return is }); deletes {
 			text.WriteString("It deletes what belongs to it.\n")
 		} else {
 			w.checkStatus(decided.Status)

@@ -255,7 +255,7 @@ func (w *world) do(s step.Step) {
 		w.certificate = w.patched(w.certificate, s.SecretName, s.ResourceVersion, map[string][]byte{
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
 		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
-	case step.Apply, step.RefreshPod, step.DeleteFleetChildren:
+	case step.Apply, step.RefreshPod, step.DeleteChildren:
 	default:
 		w.t.Fatalf("a fleet does not carry out %T", s)
 	}

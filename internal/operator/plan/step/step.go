@@ -89,9 +89,6 @@ type AwaitRuleset struct{ Fleet, Hash string }
 // CreateFleet creates a ConverterFleet without settings, and leaves one that exists unchanged.
 type CreateFleet struct{ Name string }
 
-// DeleteFleetChildren deletes everything that the operator created for a fleet.
-type DeleteFleetChildren struct{ Fleet string }
-
 // RefreshPod makes the kubelet of a pod read the Secret and the ConfigMap that the pod mounts,
 // by a change of an annotation of the pod.
 type RefreshPod struct {
@@ -206,8 +203,9 @@ type DeleteService struct{ Name string }
 // DeleteAdmission deletes the webhook configuration of a policy.
 type DeleteAdmission struct{ Name string }
 
-// DeleteChildren deletes everything that the operator created for a policy.
-type DeleteChildren struct{ Policy string }
+// DeleteChildren deletes everything that the operator created for a policy or a fleet: the objects with
+// this instance label.
+type DeleteChildren struct{ Instance string }
 
 // AddFinalizer adds the policy's finalizer.
 type AddFinalizer struct{}
@@ -333,7 +331,6 @@ func (WriteCertificate) step()    {}
 func (StoreRulesets) step()       {}
 func (AwaitRuleset) step()        {}
 func (CreateFleet) step()         {}
-func (DeleteFleetChildren) step() {}
 func (RefreshPod) step()          {}
 func (EvictPod) step()            {}
 func (SwitchCRD) step()           {}
