@@ -26,51 +26,30 @@ const externalAgain = 30 * time.Second
 // external is the kind of a converter that users run, behind a Service or at a URL.
 type external struct {
 	*Converter
-	at       address
+	// at is its client configuration without caBundle, and called its name in messages.
+	at       apiextensionsv1.WebhookClientConfig
+	called   string
 	versions []v1alpha1.ReviewVersion
 }
 
-// address is the Service or the URL of such a converter.
-type address interface {
-	// client is its client configuration without caBundle.
-	client() *apiextensionsv1.WebhookClientConfig
-	name() string
-	// available is the outcome for a number of ready endpoints.
-	available(ready int32) gate.Outcome
+func newExternal(c *Converter, spec *v1alpha1.Converter) external {
+	e := external{Converter: c, versions: spec.ConversionReviewVersions}
+	if service := spec.Service; service != nil {
+		e.called = fmt.Sprintf("Service %s/%s", service.Namespace, service.Name)
+		e.at.Service = &apiextensionsv1.ServiceReference{
+			Namespace: service.Namespace, Name: service.Name, Path: new(string(service.Path)), Port: new(service.Port)}
+	} else {
+		e.called = string(spec.URL.URL)
+		e.at.URL = new(e.called)
+	}
+	return e
 }
 
-// service is a Service that users run.
-type service struct{ *v1alpha1.ServiceConverter }
-
-func (s service) client() *apiextensionsv1.WebhookClientConfig {
-	return &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
-		Namespace: s.Namespace, Name: s.Name, Path: new(string(s.Path)), Port: new(s.Port)}}
-}
-
-func (s service) name() string { return fmt.Sprintf("Service %s/%s", s.Namespace, s.Name) }
-
-func (s service) available(ready int32) gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonCustomConverter, fmt.Sprintf("%s has %d ready endpoints", s.name(), ready))
-}
-
-// url is an address outside the cluster.
-type url string
-
-func (u url) client() *apiextensionsv1.WebhookClientConfig {
-	return &apiextensionsv1.WebhookClientConfig{URL: new(string(u))}
-}
-
-func (u url) name() string { return string(u) }
-
-func (u url) available(int32) gate.Outcome {
-	return gate.Passed(v1alpha1.ReasonCustomConverter, u.name()+" is outside the cluster: the next gate verifies it")
-}
-
-func (e external) choose()  { e.Wanted = identityOf(e.at.client()) }
+func (e external) choose()  { e.Wanted = identityOf(&e.at) }
 func (e external) prepare() {}
 
 func (e external) client() (*apiextensionsv1.WebhookClientConfig, []string) {
-	return e.at.client(), reviewVersions(e.versions)
+	return e.at.DeepCopy(), reviewVersions(e.versions)
 }
 
 func (e external) endpoints() []observed.Pod { return e.External.Endpoints }
@@ -78,18 +57,18 @@ func (e external) endpoints() []observed.Pod { return e.External.Endpoints }
 func (external) serves(observed.Pod) bool { return true }
 
 func (e external) answered(endpoints int) string {
-	return fmt.Sprintf("%s answered over TLS at %d endpoints", e.at.name(), endpoints)
+	return fmt.Sprintf("%s answered over TLS at %d endpoints", e.called, endpoints)
 }
 
 func (external) howToReplace() (hint string, evicts bool) {
 	return "its owner must fix or remove it", false
 }
 
-func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name + " of " + e.at.name() }
+func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name + " of " + e.called }
 
 func (e external) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
 
-func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.at.name(), nil) }
+func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.called, nil) }
 
 // available passes if there is an endpoint to call.
 func (e external) available() gate.Outcome {
@@ -108,9 +87,12 @@ func (e external) available() gate.Outcome {
 		return gate.Waiting(e.External.Reason, e.External.Message+e.Meanwhile())
 	case ready == 0:
 		e.work.Recheck(observed.ProbeAgain)
-		return gate.Waiting(v1alpha1.ReasonRollingOut, e.at.name()+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
+		return gate.Waiting(v1alpha1.ReasonRollingOut, e.called+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
-	return e.at.available(ready)
+	if e.at.URL != nil {
+		return gate.Passed(v1alpha1.ReasonCustomConverter, e.called+" is outside the cluster: the next gate verifies it")
+	}
+	return gate.Passed(v1alpha1.ReasonCustomConverter, fmt.Sprintf("%s has %d ready endpoints", e.called, ready))
 }
 
 func reviewVersions(versions []v1alpha1.ReviewVersion) []string {

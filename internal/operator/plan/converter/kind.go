@@ -49,10 +49,8 @@ func (c *Converter) newKind() kind {
 	switch converter := c.Policy.Spec.Converter.WithDefaults(); converter.Type {
 	case v1alpha1.ConverterImage:
 		return image{pods{c}, converter.Image, converter.ConversionReviewVersions}
-	case v1alpha1.ConverterService:
-		return external{c, service{converter.Service}, converter.ConversionReviewVersions}
-	case v1alpha1.ConverterURL:
-		return external{c, url(converter.URL.URL), converter.ConversionReviewVersions}
+	case v1alpha1.ConverterService, v1alpha1.ConverterURL:
+		return newExternal(c, converter)
 	case v1alpha1.ConverterNone:
 		return none{pods{c}}
 	}
