@@ -5,7 +5,6 @@ package pki
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,27 +85,6 @@ func TestCheckLeaf(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { wantError(t, CheckLeaf(c.leaf, c.trusted, c.name, c.at), c.problem, c.want) })
-	}
-}
-
-// TestRotationMatrix: during a rotation, the trusted authorities and the served certificate must
-// match in every combination of previous and next state, except in the first and the last step.
-func TestRotationMatrix(t *testing.T) {
-	before, after := newAuthority(t), newAuthority(t)
-	trusts := map[string]Bundle{"A": bundle(t, before), "A and B": bundle(t, before, after), "B": bundle(t, after)}
-	leaves := map[string]KeyPair{"A": newLeaf(t, before), "B": newLeaf(t, after)}
-	accepted := map[string]map[string]bool{
-		"A":       {"A": true, "B": false},
-		"A and B": {"A": true, "B": true},
-		"B":       {"A": false, "B": true},
-	}
-	for trust, trusted := range trusts {
-		for by, leaf := range leaves {
-			written, err := ParseBundle(trusted.Encode())
-			expect.NoError(t, err)
-			err = CheckLeaf(leaf, written, server, now)
-			expect.Equal(t, fmt.Sprintf("who trusts %s accepts a certificate by %s: %v", trust, by, err), accepted[trust][by], err == nil)
-		}
 	}
 }
 

@@ -19,28 +19,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
 
-// TestEvents plays stories, and compares all events that users see of them: one
-// for each transition, on the policy or, marked, on the CustomResourceDefinition too.
-func TestEvents(t *testing.T) {
-	for name, story := range map[string]func(*world){
-		"policy-first":     policyFirst,
-		"bad-rules":        badRules,
-		"failed-objects":   failedObjects,
-		"drift-contested":  driftContested,
-		"deletion-blocked": deletionBlocked,
-		"lost-sample":      lostSample,
-		"unreachable":      unreachable,
-		"conversions-fail": conversionsFail,
-		"sampled-again":    sampledAgain,
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, policyYAML)
-			story(w)
-			golden.Check(t, rulesetHash.ReplaceAllString(w.events.String(), "#"), "events", name+".txt")
-		})
-	}
-}
-
 // TestARestartIsNoNews: a manager that starts knows nothing of what the one before
 // it had asked, and says nothing again.
 func TestARestartIsNoNews(t *testing.T) {

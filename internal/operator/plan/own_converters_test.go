@@ -26,18 +26,6 @@ func theirs(t *testing.T) *apiextensionsv1.CustomResourceConversion {
 	return conversion
 }
 
-// TestOwnConverterStays: without an event, the manager looks again at what no event
-// tells of.
-func TestOwnConverterStays(t *testing.T) {
-	for name, policy := range map[string]string{"service": serviceYAML, "url": urlYAML} {
-		t.Run(name, func(t *testing.T) {
-			if again := activeBy(t, policy).plan().RecheckAfter; again == 0 || again.Seconds() > 30 {
-				t.Errorf("looks again after %s", again)
-			}
-		})
-	}
-}
-
 // TestImageIdentity: what shapes the pods makes another converter of it, and nothing else does.
 func TestImageIdentity(t *testing.T) {
 	identity := func(change func(*v1alpha1.ConversionPolicySpec)) string {

@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,13 @@ spec:
 	oldSchema = "schema: {openAPIV3Schema: {type: object, properties: {hostPort: {type: string}}}}}\n"
 	newSchema = "schema: {openAPIV3Schema: {type: object, properties: {host: {type: string}, port: {type: string}}}}}\n"
 )
+
+// withEvents are the stories of which all events that users see are compared, too: one for each transition, on
+// the policy or, marked, on the CustomResourceDefinition as well.
+var withEvents = []string{
+	"policy-first", "bad-rules", "failed-objects", "drift-contested", "deletion-blocked", "lost-sample", "unreachable",
+	"conversions-fail", "sampled-again",
+}
 
 // TestStories plays whole lifecycles and compares them with their golden files, which read as prose. Run with
 // -update to write them. Without a policy of their own, they are of one in a fleet: at every step, each revision
@@ -159,6 +167,9 @@ func TestStories(t *testing.T) {
 				}
 				play(w)
 				checkStory(t, name, w)
+				if slices.Contains(withEvents, name) {
+					golden.Check(t, rulesetHash.ReplaceAllString(w.events.String(), "#"), "events", name+".txt")
+				}
 			})
 		}
 	}
