@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +49,6 @@ type fleetReconciler struct {
 	// prober shows which certificate pods serve.
 	prober *Prober
 
-	mu sync.Mutex
 	// states are what mattered to policies when they were woken last, by fleet and policy.
 	states map[string]map[string]string
 	// loaded tells which stored rulesets this version of the operator can read, by fleet and key.
@@ -71,7 +68,7 @@ func (r *ConversionPolicyReconciler) setupFleets(ctx context.Context, mgr ctrl.M
 	}
 	fleets := ctrl.NewControllerManagedBy(mgr).
 		Named("converterfleet").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}). // fleetReconciler is not safe for concurrent use
 		For(&v1alpha1.ConverterFleet{})
 	for _, child := range []client.Object{
 		&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &discoveryv1.EndpointSlice{},
@@ -91,26 +88,17 @@ const fleetPause = 100 * time.Millisecond
 
 // soon reconciles what an object is mapped to after fleetPause, once for all changes meanwhile.
 func soon(of handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	add := func(ctx context.Context, object client.Object, queue queue) {
 		for _, request := range of(ctx, object) {
 			queue.AddAfter(request, fleetPause)
 		}
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, e.Object, queue)
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, e.ObjectOld, queue)
-			add(ctx, e.ObjectNew, queue)
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, e.Object, queue)
-		},
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(ctx, e.Object, queue)
-		},
+	funcs := funcsOf(add)
+	funcs.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, queue queue) {
+		add(ctx, e.ObjectOld, queue)
+		add(ctx, e.ObjectNew, queue)
 	}
+	return funcs
 }
 
 // itself maps an object to the object.
@@ -270,8 +258,6 @@ func (f *fleetReconciler) readShards(state *fleet.Observed, shards map[string]*c
 	for _, policy := range state.Policies {
 		owners[names.Child(policy.Name)] = true
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	known, present, all := f.loaded[state.Fleet.Name], map[string]loaded{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(shards)) {
 		for _, key := range slices.Sorted(maps.Keys(shards[name].BinaryData)) {
@@ -366,13 +352,11 @@ func (f *fleetReconciler) wakePolicies(state *fleet.Observed) {
 		matters = append(matters, pod.UID, pod.Ready, pod.IP, pod.Trouble)
 	}
 	now := fmt.Sprint(matters...)
-	f.mu.Lock()
 	before, after := f.states[state.Fleet.Name], map[string]string{}
 	for _, policy := range state.Policies {
 		after[policy.Name] = now + f.stored[state.Fleet.Name][names.Child(policy.Name)]
 	}
 	f.states[state.Fleet.Name] = after
-	f.mu.Unlock()
 	policies := f.background
 	for name, is := range after {
 		if before[name] != is {

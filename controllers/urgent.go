@@ -25,7 +25,7 @@ const (
 
 // urgently reconciles a policy with a priority.
 func urgently(priority int) handler.EventHandler {
-	add := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	add := func(_ context.Context, object client.Object, queue queue) {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		if ordered, is := queue.(priorityqueue.PriorityQueue[reconcile.Request]); is {
 			ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority)}, request)
@@ -33,16 +33,20 @@ func urgently(priority int) handler.EventHandler {
 		}
 		queue.Add(request)
 	}
+	funcs := funcsOf(add)
+	funcs.CreateFunc = (&handler.EnqueueRequestForObject{}).Create
+	return funcs
+}
+
+// queue is that of a controller.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// funcsOf handles all events of an object in the same way.
+func funcsOf(add func(context.Context, client.Object, queue)) handler.Funcs {
 	return handler.Funcs{
-		CreateFunc: (&handler.EnqueueRequestForObject{}).Create,
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(e.ObjectNew, queue)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(e.Object, queue)
-		},
-		GenericFunc: func(_ context.Context, e event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(e.Object, queue)
-		},
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, queue queue) { add(ctx, e.Object, queue) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, queue queue) { add(ctx, e.ObjectNew, queue) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, queue queue) { add(ctx, e.Object, queue) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, queue queue) { add(ctx, e.Object, queue) },
 	}
 }
