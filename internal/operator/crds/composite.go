@@ -47,23 +47,6 @@ func (c *Composite) ByPackage() string {
 	return object(owner.Kind, group, owner.Name)
 }
 
-// ConversionIsBy reports whether this field manager applied every field of spec.conversion of the XRD,
-// and no other manager changed or removed one since.
-func (c *Composite) ConversionIsBy(manager string) bool {
-	return conversionIsBy(c.ManagedFields, c.Spec.Conversion, manager)
-}
-
-// ConversionWriter returns the field manager that last wrote a field of spec.conversion of the XRD,
-// except by an apply of other. It is empty if there is none.
-func (c *Composite) ConversionWriter(other string) string {
-	return conversionWriter(c.ManagedFields, c.Spec.Conversion, other)
-}
-
-// Converts reports that Crossplane has copied spec.conversion to a CustomResourceDefinition.
-func (c *Composite) Converts(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return SameConversion(c.Spec.Conversion, crd.Spec.Conversion)
-}
-
 // SameConversion reports that two conversions are the same with the defaults of API servers.
 func SameConversion(a, b *apiextensionsv1.CustomResourceConversion) bool {
 	return equality.Semantic.DeepEqual(withDefaults(a), withDefaults(b))

@@ -5,7 +5,6 @@ package crds
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -17,8 +16,9 @@ import (
 
 // Paths in metadata.managedFields.
 var (
-	conversionPath = fieldpath.MakePathOrDie("spec", "conversion")
-	versionsPath   = fieldpath.MakePathOrDie("spec", "versions")
+	conversionPath     = fieldpath.MakePathOrDie("spec", "conversion")
+	versionsPath       = fieldpath.MakePathOrDie("spec", "versions")
+	storedVersionsPath = fieldpath.MakePathOrDie("status", "storedVersions")
 	// expectedPaths are the optional fields of a converter behind a Service.
 	expectedPaths = []fieldpath.Path{
 		fieldpath.MakePathOrDie("spec", "conversion", "webhook", "clientConfig", "caBundle"),
@@ -26,20 +26,16 @@ var (
 	}
 )
 
-// ConversionIsBy reports whether this field manager applied every field of spec.conversion, and no
-// other manager changed or removed one since. The API server updates metadata.managedFields in the
+// ConversionIsBy reports whether this field manager applied every field of spec.conversion, which is that
+// of a CustomResourceDefinition or of an XRD, and no other manager changed or removed one since. The API server updates metadata.managedFields in the
 // same write as the fields. An update under the manager's name is not its own write, because the
 // operator only applies.
 //
 // A removed field has no owner. For a converter behind a Service, the fields that may be removed,
 // path and caBundle, must therefore be owned too.
-func ConversionIsBy(crd *apiextensionsv1.CustomResourceDefinition, manager string) bool {
-	return conversionIsBy(crd.ManagedFields, crd.Spec.Conversion, manager)
-}
-
-func conversionIsBy(entries []metav1.ManagedFieldsEntry, conversion *apiextensionsv1.CustomResourceConversion, manager string) bool {
+func ConversionIsBy(of metav1.Object, conversion *apiextensionsv1.CustomResourceConversion, manager string) bool {
 	owned := &fieldpath.Set{}
-	for _, entry := range entries {
+	for _, entry := range of.GetManagedFields() {
 		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			owned = owned.Union(ownedBy(entry))
 		}
@@ -53,13 +49,9 @@ func conversionIsBy(entries []metav1.ManagedFieldsEntry, conversion *apiextensio
 
 // ConversionWriter returns the field manager that last wrote a field of spec.conversion, except by
 // an apply of other. It is empty if there is none, or if the last manager only removed a field.
-func ConversionWriter(crd *apiextensionsv1.CustomResourceDefinition, other string) string {
-	return conversionWriter(crd.ManagedFields, crd.Spec.Conversion, other)
-}
-
-func conversionWriter(entries []metav1.ManagedFieldsEntry, conversion *apiextensionsv1.CustomResourceConversion, other string) string {
+func ConversionWriter(of metav1.Object, conversion *apiextensionsv1.CustomResourceConversion, other string) string {
 	present := presentFields(conversion)
-	return lastManager(entries, func(entry metav1.ManagedFieldsEntry) bool {
+	return lastManager(of.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		// A manager that lost all fields may still own the objects around them.
 		applied := entry.Manager == other && entry.Operation == metav1.ManagedFieldsOperationApply
 		return !applied && slices.ContainsFunc(present, ownedBy(entry).Has)
@@ -93,10 +85,18 @@ func lastManager(entries []metav1.ManagedFieldsEntry, counts func(metav1.Managed
 	return writer
 }
 
-// ownedBy returns the fields that an entry owns.
+// ownedBy returns the fields that an entry owns by writes of the object itself.
 func ownedBy(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	if entry.Subresource != "" {
+		return &fieldpath.Set{}
+	}
+	return fieldsOf(entry)
+}
+
+// fieldsOf returns the fields that an entry owns.
+func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
 	owned := &fieldpath.Set{}
-	if entry.Subresource != "" || entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
+	if entry.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 		return &fieldpath.Set{}
 	}
 	return owned
@@ -131,16 +131,5 @@ func leafFields(content map[string]any, parent fieldpath.Path) []fieldpath.Path 
 // StoredVersionsWriter returns the field manager that last wrote status.storedVersions, or an
 // empty string if metadata.managedFields does not name one.
 func StoredVersionsWriter(crd *apiextensionsv1.CustomResourceDefinition) string {
-	return lastManager(crd.ManagedFields, ownsStoredVersions)
-}
-
-func ownsStoredVersions(entry metav1.ManagedFieldsEntry) bool {
-	var owned struct {
-		Status map[string]json.RawMessage `json:"f:status"`
-	}
-	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
-		return false
-	}
-	_, owns := owned.Status["f:storedVersions"]
-	return owns
+	return lastManager(crd.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return fieldsOf(entry).Has(storedVersionsPath) })
 }

@@ -77,18 +77,18 @@ func TestConversionOwners(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{ManagedFields: c.entries}}
-			crd.Spec.Conversion = c.conversion
-			expect.Equal(t, "ours", c.ours, ConversionIsBy(crd, "ours"))
-			expect.Equal(t, "the writer", c.writer, ConversionWriter(crd, "ours"))
+			expect.Equal(t, "ours", c.ours, ConversionIsBy(crd, c.conversion, "ours"))
+			expect.Equal(t, "the writer", c.writer, ConversionWriter(crd, c.conversion, "ours"))
 		})
 	}
 }
 
 func TestStoredVersionsWriter(t *testing.T) {
 	const stored, conditions = `{"f:status":{"f:storedVersions":{}}}`, `{"f:status":{"f:conditions":{}}}`
-	entry := func(manager, fields string, minute int) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields),
-			Time: &metav1.Time{Time: time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)}}
+	entry := func(manager, fields string, second int) metav1.ManagedFieldsEntry {
+		one := entry(manager, fields, second)
+		one.Subresource = "status"
+		return one
 	}
 	cases := map[string]struct {
 		entries []metav1.ManagedFieldsEntry
@@ -129,9 +129,10 @@ func TestByPriority(t *testing.T) {
 
 func TestVersionsWriter(t *testing.T) {
 	const ours = "conversion-operator"
-	entry := func(manager, subresource, fields string, minute int) metav1.ManagedFieldsEntry {
-		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields), Time: &at}
+	entry := func(manager, subresource, fields string, second int) metav1.ManagedFieldsEntry {
+		one := entry(manager, fields, second)
+		one.Subresource = subresource
+		return one
 	}
 	const list = `{"f:spec":{"f:versions":{}}}`
 	for name, test := range map[string]struct {
@@ -204,14 +205,13 @@ func TestWriterOf(t *testing.T) {
 	}
 }
 
-// TestConverts: Crossplane has copied a conversion if it is the same with the defaults of API servers.
-func TestConverts(t *testing.T) {
-	xrd, crd := &Composite{}, &apiextensionsv1.CustomResourceDefinition{}
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	expect.Equal(t, "no conversion is the same as the strategy None", true, xrd.Converts(crd))
-	xrd.Spec.Conversion, crd.Spec.Conversion = viaService(), viaService()
-	xrd.Spec.Conversion.Webhook.ClientConfig.Service.Port = nil
-	expect.Equal(t, "no port is the same as 443", true, xrd.Converts(crd))
-	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("y")
-	expect.Equal(t, "another caBundle is the same", false, xrd.Converts(crd))
+// TestSameConversion: Crossplane has copied a conversion if it is the same with the defaults of API servers.
+func TestSameConversion(t *testing.T) {
+	none := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	expect.Equal(t, "no conversion is the same as the strategy None", true, SameConversion(nil, none))
+	withoutPort, another := viaService(), viaService()
+	withoutPort.Webhook.ClientConfig.Service.Port = nil
+	expect.Equal(t, "no port is the same as 443", true, SameConversion(withoutPort, viaService()))
+	another.Webhook.ClientConfig.CABundle = []byte("y")
+	expect.Equal(t, "another caBundle is the same", false, SameConversion(withoutPort, another))
 }

@@ -281,7 +281,7 @@ func (w *world) expectAnswers() {
 		}
 	}
 	maps.DeleteFunc(watched.requested, func(_ string, until time.Time) bool { return !until.IsZero() && !w.observed.Now.Before(until) })
-	if now != "" && crds.ConversionIsBy(w.observed.CRD, names.ManagedBy) {
+	if now != "" && crds.ConversionIsBy(w.observed.CRD, w.observed.CRD.Spec.Conversion, names.ManagedBy) {
 		watched.requested[now] = time.Time{}
 	}
 	if watched.sabotaged {

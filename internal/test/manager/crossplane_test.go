@@ -167,8 +167,8 @@ func (k *composite) isReleased(t *testing.T) {
 func (k *composite) checkConverts(t *testing.T) {
 	t.Helper()
 	crd := getCRD(t, k.policy)
-	if crds.Strategy(crd) != apiextensionsv1.WebhookConverter || crds.ConversionWriter(crd, "") != "crossplane" {
-		t.Errorf("%q wrote spec.conversion of the CRD: %+v", crds.ConversionWriter(crd, ""), crd.Spec.Conversion)
+	if crds.Strategy(crd) != apiextensionsv1.WebhookConverter || crds.ConversionWriter(crd, crd.Spec.Conversion, "") != "crossplane" {
+		t.Errorf("%q wrote spec.conversion of the CRD: %+v", crds.ConversionWriter(crd, crd.Spec.Conversion, ""), crd.Spec.Conversion)
 	}
 	strategy, _, err := unstructured.NestedString(k.xrd(t).Object, "spec", "conversion", "strategy")
 	expect.NoError(t, err)

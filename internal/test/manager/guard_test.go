@@ -60,7 +60,7 @@ func TestGuard(t *testing.T) {
 	protected(answer, is)
 	expect.Eventually(t, "the operator owns spec.conversion again", func() (bool, string) {
 		crd := getCRD(t, active.Name)
-		return crds.ConversionIsBy(crd, names.ManagedBy), fmt.Sprint(crd.ManagedFields)
+		return crds.ConversionIsBy(crd, crd.Spec.Conversion, names.ManagedBy), fmt.Sprint(crd.ManagedFields)
 	})
 	checkIdle(t, active.Name)
 	if drift := getPolicy(t, active.Name).Status.Drift; drift == nil || drift.CRDGeneration != active.Generation || drift.Answer != v1alpha1.DriftKept {

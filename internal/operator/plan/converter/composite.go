@@ -81,7 +81,7 @@ func (c *Converter) Progress(otherwise string) string {
 // in which it did: if Crossplane only copied the conversion, that is the XRD.
 func (c *Converter) Author() (manager, object string) {
 	if c.Composite != nil && (!c.ConversionIsOurs() || c.Copied()) {
-		return c.Composite.ConversionWriter(names.ManagedBy), "the CompositeResourceDefinition"
+		return crds.ConversionWriter(c.Composite, c.Composite.Spec.Conversion, names.ManagedBy), "the CompositeResourceDefinition"
 	}
-	return crds.ConversionWriter(c.CRD, names.ManagedBy), "the CustomResourceDefinition"
+	return crds.ConversionWriter(c.CRD, c.CRD.Spec.Conversion, names.ManagedBy), "the CustomResourceDefinition"
 }

@@ -239,11 +239,11 @@ func (c Cluster) writer() *v1alpha1.CRDWriter {
 func (c Cluster) ConversionIsOurs() bool {
 	switch {
 	case c.Composite != nil:
-		return c.Composite.ConversionIsBy(names.ManagedBy)
+		return crds.ConversionIsBy(c.Composite, c.Composite.Spec.Conversion, names.ManagedBy)
 	case c.CompositeProblem.Message != "":
 		return true
 	}
-	return crds.ConversionIsBy(c.CRD, names.ManagedBy)
+	return crds.ConversionIsBy(c.CRD, c.CRD.Spec.Conversion, names.ManagedBy)
 }
 
 // OfClaims reports that Crossplane generates the CustomResourceDefinition for claims. Its spec.conversion
@@ -256,7 +256,7 @@ func (c Cluster) OfClaims() bool {
 // Copied reports that spec.conversion of the CustomResourceDefinition is that of the XRD, if Crossplane
 // generates it.
 func (c Cluster) Copied() bool {
-	return c.CompositeProblem.Message == "" && (c.Composite == nil || c.Composite.Converts(c.CRD))
+	return c.CompositeProblem.Message == "" && (c.Composite == nil || crds.SameConversion(c.Composite.Spec.Conversion, c.CRD.Spec.Conversion))
 }
 
 // ServerName is the name in the serving certificate of the policy's converter.
