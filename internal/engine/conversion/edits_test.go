@@ -32,6 +32,12 @@ var edits = map[string]struct {
 		object: `"timeout":"500ms","label":"a"`, edit: `"label":"a"`, with: `"label":"b","seconds":30`,
 		want: `"timeout":"500ms","label":"b"`,
 	},
+	"a default of the schema in an element without keys": {
+		v1: "l: {type: array, items: {type: object, properties: {timeout: {type: string}, a: {type: string}}}}", v2: "l: {type: array, items: {type: object, properties: {seconds: {type: integer, default: 30}, a: {type: string}}}}",
+		rules:  `{cast: {from: ".l[*].timeout", to: ".l[*].seconds", as: Seconds}}`,
+		object: `"l":[{"a":"1","timeout":"700ms"},{"a":"2","timeout":"60s"}]`, edit: `{"a":"1"}`, with: `{"a":"1","seconds":30}`,
+		want: `"l":[{"a":"1","timeout":"700ms"},{"a":"2","timeout":"60s"}]`,
+	},
 	"a status that only one rule reads": {
 		v1: "spec: {type: object, properties: {pool: {type: string}}}, status: {type: object, properties: {name: {type: string}}}",
 		v2: "spec: {type: object, properties: {ref: {type: string}}}, status: {type: object, properties: {name: {type: string}}}",

@@ -34,6 +34,10 @@ type restorer struct {
 	carried  []Entry
 	// parts are entries that stand for others, or for a part of one.
 	parts []*Entry
+	// schemas are those of the elements of lists in live, and otherNames the names that elements may have had, nil until they are
+	// needed.
+	schemas    map[*tree.Node]Schema
+	otherNames map[keyedList]map[string]string
 	// shown is what the other version has of base and the entries that are restored so far.
 	shown *tree.Node
 }
@@ -79,10 +83,12 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 	if e.Kind == Insert {
 		e = r.asElement(e)
 	}
-	if e.Rules != r.rules {
+	where := r.locate(e)
+	if where.gone {
 		e = r.named(e)
+		where = r.locate(e)
 	}
-	switch where := r.locate(e); {
+	switch {
 	case where.gone && e.Rules == r.rules && !r.isPart:
 		e.Fate = Gone
 	case where.gone:
@@ -149,7 +155,8 @@ func (r *restorer) split(e *Entry, at Address, value *tree.Node, s Schema, misfi
 	})
 }
 
-// named returns an entry with the names that the elements of lists have now: a list may have got keys, or lost them.
+// named returns an entry with the names that the elements of lists have now: a list may have got keys, or lost them, and an
+// API server fills in defaults.
 func (r *restorer) named(e *Entry) *Entry {
 	at, changed := slices.Clone(e.At), false
 	value, s := r.base, r.schema
@@ -178,22 +185,72 @@ func (r *restorer) carry(e *Entry) {
 }
 
 // otherName returns the name of the element that has had another name, empty if none or several have.
-func (r *restorer) otherName(list *tree.Node, s Schema, name string) (found string) {
+func (r *restorer) otherName(list *tree.Node, s Schema, name string) string {
 	bare, ordinal, _ := strings.Cut(name, ",")
 	if strings.HasPrefix(name, "#") && ordinal != "" {
 		return "" // of elements that were equal, one is gone
 	}
 	keys, _ := keysIn(name)
-	for i, element := range list.Elems() {
-		if "#"+r.Digest(element.Source(r.run)) != bare && keyName(r.Arena, element, keys) != name {
-			continue
+	of := keyedList{list, strings.Join(keys, ",")}
+	if r.otherNames[of] == nil {
+		if r.otherNames == nil {
+			r.otherNames = map[keyedList]map[string]string{}
 		}
-		if found != "" {
-			return ""
-		}
-		found = r.of(list, s).names[i]
+		r.otherNames[of] = r.otherNamesOf(list, s, keys)
 	}
-	return found
+	if len(keys) > 0 {
+		return r.otherNames[of][name]
+	}
+	return r.otherNames[of][bare]
+}
+
+// keyedList is a list, with keys that it may have had.
+type keyedList struct {
+	list *tree.Node
+	keys string
+}
+
+// otherNamesOf returns the names of elements by those that they may have had: with keys, without keys, and before an API server has
+// filled in defaults. They are empty if several elements may have had one.
+func (r *restorer) otherNamesOf(list *tree.Node, s Schema, keys []string) map[string]string {
+	names := map[string]string{}
+	for i, element := range list.Elems() {
+		source := element.Source(r.run)
+		others := []string{"#" + r.Digest(source), "#" + r.Digest(r.withoutDefaults(source)), keyName(r.Arena, element, keys)}
+		slices.Sort(others)
+		for _, other := range slices.Compact(others) {
+			if _, several := names[other]; several {
+				names[other] = ""
+			} else {
+				names[other] = r.of(list, s).names[i]
+			}
+		}
+	}
+	return names
+}
+
+// withoutDefaults returns an element of a list in live without what an API server would fill in.
+func (r *restorer) withoutDefaults(element *tree.Node) *tree.Node {
+	if r.schemas == nil {
+		r.schemas = map[*tree.Node]Schema{}
+		r.collectElements(r.live, r.other)
+	}
+	s, known := r.schemas[element]
+	if !known {
+		return element
+	}
+	return s.withoutDefaults(r.Arena, element)
+}
+
+// collectElements notes the schemas of the elements of all lists in a value.
+func (r *restorer) collectElements(value *tree.Node, s Schema) {
+	for _, m := range value.Members() {
+		r.collectElements(m.Value, s.member(m.Name))
+	}
+	for _, element := range value.Elems() {
+		r.schemas[element] = s.elem()
+		r.collectElements(element, s.elem())
+	}
 }
 
 // asElement returns an inserted element as the value of the element with its keys, if a client has made one.

@@ -136,6 +136,17 @@ func (s Schema) fallback(a *tree.Arena) *tree.Node {
 	return value
 }
 
+// withoutDefaults returns a value without members that an API server would fill in.
+func (s Schema) withoutDefaults(a *tree.Arena, value *tree.Node) *tree.Node {
+	return a.Filter(value, func(name string, inner *tree.Node) *tree.Node {
+		of := s.in(Segment{Name: name, Element: value.Is(tree.List)})
+		if fallback := of.fallback(a); fallback != nil && value.Is(tree.Object) && a.Equal(fallback, inner) {
+			return nil
+		}
+		return of.withoutDefaults(a, inner)
+	})
+}
+
 // allows reports whether an API server accepts the value, and prunes nothing of it.
 func (s Schema) allows(value *tree.Node) bool {
 	switch {
