@@ -67,7 +67,7 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	flags.Uint16Var(&options.port, "port", 0, "port of the page on this computer; 0 for any that is free")
-	options.liveOptions.addFlags(command, "let the page test the policy on the objects in a cluster")
+	options.addFlags(command, "let the page test the policy on the objects in a cluster")
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }

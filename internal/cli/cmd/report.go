@@ -61,7 +61,7 @@ Exit codes:
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	flags.BoolVar(&options.hideValues, "hide-values", false, "leave out values of objects, and messages that may contain values")
 	flags.BoolVar(&options.timeless, "timeless", false, "leave out the time of creation: the same input makes the same file, byte for byte")
-	options.liveOptions.addFlags(command, "try the rules on the objects in a cluster")
+	options.addFlags(command, "try the rules on the objects in a cluster")
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)
 }

@@ -68,7 +68,7 @@ Exit codes:
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
 	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
-	options.liveOptions.addFlags(command, "try the rules on the objects in a cluster")
+	options.addFlags(command, "try the rules on the objects in a cluster")
 	acceptContexts(command)
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	return forUsers(command, cobra.MaximumNArgs(1), options.run)

@@ -215,8 +215,3 @@ func sameEntries(a, b entries) bool {
 	maps.DeleteFunc(b, isZeroAt)
 	return len(a) > 0 && maps.EqualFunc(a, b, sameValue)
 }
-
-// isStructure reports whether a cast may write the values of a field as a document.
-func isStructure(f *field) bool {
-	return slices.Contains([]string{"object", "array", kindMap, kindAnything}, f.kind)
-}

@@ -182,7 +182,7 @@ func (o Options) compile(ctx context.Context, set moduleSet, group []target, dir
 	return nil
 }
 
-// lockFile locks a file, which nobody removes. If another process or goroutine holds the lock, it calls
+// lockFile locks a file, which stays there. If another process or goroutine holds the lock, it calls
 // busy and waits. The kernel releases the lock when its holder dies.
 func lockFile(ctx context.Context, path string, busy func()) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
