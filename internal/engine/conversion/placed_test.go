@@ -5,11 +5,9 @@ package conversion_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -212,29 +210,5 @@ func TestPlacedVerdicts(t *testing.T) {
 	expect.Contains(t, "warnings", warnings, ".net.listeners[*].must (v1 does not have it)", ".net.listener.b has maxLength 5 (v1: 9)")
 	if strings.Contains(warnings, `[".`) {
 		t.Errorf("a warning has a place: %s", warnings)
-	}
-}
-
-// TestPlacedInventory checks that what is preserved of values with a place is counted, released and placed by
-// their paths.
-func TestPlacedInventory(t *testing.T) {
-	result := between(t,
-		"ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, old: {type: string}}}}",
-		"net: {type: object, properties: {listeners: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, new: {type: string}}}}}}",
-		`{move: {from: .ports, to: .net.listeners}}`)
-	c := converterOf(t, result)
-	there := convert(t, c, named("v1", "", `"ports":[{"name":"a","old":"1"}]`), "v2")
-	annotations := textsOf(t, there)
-	held := c.PreservedIn(annotations)
-	if len(held) != 1 || !slices.Equal(held[0].Fields, []string{".ports[*].old"}) {
-		t.Errorf("preserved: %v, want .ports[*].old", held)
-	}
-	if changes, err := c.WithoutPreserved(annotations, "v1", []string{".ports[*].old"}); err != nil || len(changes) != 1 {
-		t.Errorf("without .ports[*].old: %v, %v", changes, err)
-	}
-	places, err := conversion.NewPlaces(result.Ruleset, "v2")
-	expect.NoError(t, err)
-	for field, want := range map[string]conversion.Place{".ports[*].old": conversion.NoPlace, ".ports[*].name": conversion.WholePlace, ".ports": conversion.SomePlace} {
-		expect.Equal(t, "place of "+field, want, places.Of("v1", field))
 	}
 }
