@@ -308,8 +308,3 @@ func richWorld(t testing.TB) (*apiextensionsv1.CustomResourceDefinition, *v1alph
 func spaces(text string) string {
 	return strings.ReplaceAll(text, "\t", " ")
 }
-
-func rich(t testing.TB) *conversion.Converter {
-	t.Helper()
-	return converterOf(t, compile.Compile(richWorld(t)))
-}

@@ -22,21 +22,24 @@ func read(t testing.TB, a *Arena, text string) *Node {
 }
 
 // FuzzRead compares with package json: both accept the same texts, except those with duplicate names, and read the same
-// values, also of what is read only when it is needed.
+// values, also of what is read only when it is needed, in a part of an object or everywhere.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-0,1.5e+3,"x",true,false,null,{}],"b":{"c":[]}}`, ` [ ] `, `"\u00e9\ud83d\ude00\n"`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`,
-		`01`, `1.`, `-`, `"`, `{"a"}`, `[1,]`, `{"a":1,}`, "\"\x01\"", "\"\xff\"", `nul`, `1 2`, ``, `"\x"`, `"\u12"`,
+		`01`, `1.`, `-`, `"`, `{"a"}`, `[1,]`, `{"a":1,}`, "\"\x01\"", "\"\xff\"", `nul`, `[trux]`, `1 2`, ``, `"\x"`, `"\u12"`,
 	} {
 		f.Add(text)
+		f.Add(`{"a":[` + text + `]}`)
+		f.Add(`{"b":[` + text + `]}`)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		a := NewArena()
 		defer a.Free()
 		n, err := a.Read([]byte(text))
+		partly, errPartly := a.ReadWith([]byte(text), &Hint{Members: map[string]*Hint{"a": {Each: &Hint{}}}})
 		lazy, errLazy := a.ReadWith([]byte(text), nil)
-		if isValid := json.Valid([]byte(text)) && strings.ToValidUTF8(text, "") == text; isValid != (errLazy == nil) {
-			t.Fatalf("%q is valid: %t, and read with %v", text, isValid, errLazy)
+		if isValid := json.Valid([]byte(text)) && strings.ToValidUTF8(text, "") == text; isValid != (errLazy == nil) || !isValid && errPartly == nil {
+			t.Fatalf("%q is valid: %t, and read with %v and %v", text, isValid, errLazy, errPartly)
 		}
 		if err != nil {
 			return // a name may be there twice
@@ -44,7 +47,7 @@ func FuzzRead(f *testing.F) {
 		var want, is any
 		expect.NoError(t, json.Unmarshal([]byte(text), &want))
 		expect.NoError(t, json.Unmarshal(a.Canonical(nil, lazy), &is))
-		if !reflect.DeepEqual(want, is) || !a.Equal(n, lazy) || string(n.JSON()) != strings.Trim(text, " \t\r\n") {
+		if !reflect.DeepEqual(want, is) || !a.Equal(n, lazy) || errPartly != nil || !a.Equal(n, partly) || string(n.JSON()) != strings.Trim(text, " \t\r\n") {
 			t.Fatalf("%q is read as %s and %s", text, a.Canonical(nil, lazy), n.JSON())
 		}
 		if built := rebuilt(a, n); !a.Equal(n, built) || a.Digest(n) != a.Digest(built) {
