@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
 )
 
 // edits are edits at the other version: of the object at v1, or at v2 if its version says so. want is the object that comes
@@ -130,19 +129,6 @@ func TestEditsBesideHidden(t *testing.T) {
 	wantEqual(t, withoutPreserved(decode(t, edited)), withoutPreserved(decode(t, again)), "edited: %s", edited)
 }
 
-// TestRules changes rules while objects have preserved data: what had no place in the other version gets one.
-func TestRules(t *testing.T) {
-	const v1, v2 = "note: {type: string}, i: {type: string}", "i: {type: string}, comment: {type: string}"
-	before := converterOf(t, between(t, v1, "i: {type: string}", ""))
-	after := converterOf(t, between(t, v1, v2, "{move: {from: .note, to: .comment}}"))
-	there := convert(t, before, named("v1", "", `"note":"precious"`), "v2")
-	back := convert(t, after, there, "v1")
-	wantEqual(t, decode(t, named("v1", "", `"note":"precious"`)), withoutPreserved(decode(t, back)), "%s", there)
-	wantEqual(t, decode(t, named("v2", "", `"comment":"precious"`)), withoutPreserved(decode(t, convert(t, after, back, "v2"))), "%s", back)
-	live := strings.Replace(there, `"kind"`, `"comment":"live","kind"`, 1)
-	wantEqual(t, decode(t, named("v1", "", `"note":"live"`)), withoutPreserved(decode(t, convert(t, after, live, "v1"))), "%s", live)
-}
-
 // TestForged converts objects with preserved data that a client has written: only what the schema allows, and
 // nothing shows at the other version, comes back.
 func TestForged(t *testing.T) {
@@ -161,20 +147,4 @@ func TestForged(t *testing.T) {
 		back := withoutPreserved(withoutServerMetadata(t, convert(t, c, object, "v1")))
 		wantEqual(t, withoutServerMetadata(t, named("v1", "", want)), back, "%s", forged)
 	}
-}
-
-// TestDroppedOverflow converts an object with more to preserve than annotations have room for.
-func TestDroppedOverflow(t *testing.T) {
-	const v1, v2 = "h: {type: array, items: {type: string}}, small: {type: string}", "i: {type: string}"
-	large := named("v1", "", `"h":["`+noiseOf(1, 400_000)+`"],"small":"x"`)
-	c := converterOf(t, between(t, v1, v2, ""))
-	_, err := c.Convert(nil, []byte(large), "v2")
-	if err == nil || conversion.CauseOf(err) != conversion.CauseAnnotationsTooLarge {
-		t.Errorf("the error is %v", err)
-	}
-	ruleset := *between(t, v1, v2, "").Ruleset
-	ruleset.DropOverflow = true
-	dropping := kindtest.Converter(t, &ruleset)
-	back := convert(t, dropping, convert(t, dropping, large, "v2"), "v1")
-	wantEqual(t, decode(t, named("v1", "", `"small":"x"`)), withoutPreserved(decode(t, back)), "%.100s", back)
 }

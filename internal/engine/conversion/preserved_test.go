@@ -111,18 +111,6 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestShells has objects that were preserved whole before rules claimed fields of them, and fields
-// of which only nulls were preserved afterwards.
-func TestShells(t *testing.T) {
-	const v1 = "s: {type: object, properties: {f: {type: string}, h: {type: string}}}, a: {type: string, nullable: true}"
-	const v2 = "g: {type: string}"
-	before, after := converterOf(t, between(t, v1, v2, "")), converterOf(t, between(t, v1, v2+", a: {type: string}", "{move: {from: .s.f, to: .g}}"))
-	object := named("v1", "", `"s":{"f":"1","h":"2"},"a":"3"`)
-	there := convert(t, before, object, "v2")
-	wantConverted(t, before, object, "v2", named("v2", `v1 {"/a":"3","/s":{"f":"1","h":"2"}}`, ``))
-	wantAnyPreserved(t, "back", object, convert(t, after, there, "v1"))
-}
-
 // TestUnreadable preserves a value in an annotation that has text of another format.
 func TestUnreadable(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
