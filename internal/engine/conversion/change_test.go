@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // FuzzChange changes rules, schemas and hubs while objects have preserved data. Current rules lose
@@ -203,10 +203,10 @@ func (e *evolution) read(t testing.TB, text, preservedOf string) reading {
 	r := reading{text: text, object: decode(t, text)}
 	annotations := annotationsOf(r.object)
 	if text, found := annotations[conversion.AnnotationName("widgets.example.com", preservedOf)].(string); found {
-		preserved, _ := inflated(t, text).(map[string]any)
-		r.entries = valuesIn(preserved)
+		data, _ := inflated(t, text).(map[string]any)
+		r.entries = valuesIn(data)
 		r.shown = map[string]any{}
-		for of := preserved; of != nil; of, _ = of["older"].(map[string]any) {
+		for of := data; of != nil; of, _ = of["older"].(map[string]any) {
 			values, _ := of["values"].(map[string]any)
 			maps.Copy(r.shown, values)
 		}
@@ -350,10 +350,10 @@ func pathOf(pointer string) (path conversion.Path) {
 // while the object has a default in the place of the list.
 func (e *evolution) isInDefault(t testing.TB, there reading, version, pointer string) bool {
 	t.Helper()
-	preserved := e.read(t, there.text, other(version)).entries
+	entries := e.read(t, there.text, other(version)).entries
 	for pos := strings.LastIndexByte(pointer, '/'); pos > 0; pos = strings.LastIndexByte(pointer[:pos], '/') {
 		live, _ := valueAt(there.object, pointer[:pos])
-		if _, found := preserved[pointer[:pos]]; found && e.isDefault(other(version), pointer[:pos], live) {
+		if _, found := entries[pointer[:pos]]; found && e.isDefault(other(version), pointer[:pos], live) {
 			return true
 		}
 	}
@@ -525,29 +525,5 @@ func valueAt(value any, pointer string) (found any, there bool) {
 	if pointer == "" {
 		return value, true
 	}
-	for segment := range strings.SplitSeq(pointer[1:], "/") {
-		switch held := value.(type) {
-		case map[string]any:
-			next, found := held[unescapePointer(segment)]
-			if !found {
-				return nil, false
-			}
-			value = next
-		case []any:
-			i := slices.IndexFunc(held, func(element any) bool { return names(segment, element) })
-			if isIndex(segment) {
-				i, _ = strconv.Atoi(segment)
-				if i >= len(held) {
-					i = -1
-				}
-			}
-			if i < 0 {
-				return nil, false
-			}
-			value = held[i]
-		default:
-			return nil, false
-		}
-	}
-	return value, true
+	return preserved.Find(value, pathOf(pointer))
 }

@@ -64,23 +64,6 @@ func withIndexes(object any, pointer string) (with string) {
 	return with
 }
 
-// names reports whether a segment of a pointer names an element by its keys.
-func names(segment string, element any) bool {
-	inner, isName := strings.CutPrefix(unescapePointer(segment), "[")
-	object, _ := element.(map[string]any)
-	for rest := strings.TrimSuffix(inner, "]"); isName && rest != ""; {
-		name, after, found := strings.Cut(rest, "=")
-		decoder := json.NewDecoder(strings.NewReader(after))
-		decoder.UseNumber()
-		var value any
-		if !found || name == "" || decoder.Decode(&value) != nil || generate.Plain(object[name]) != generate.Plain(value) {
-			return false
-		}
-		rest = strings.TrimPrefix(after[decoder.InputOffset():], ",")
-	}
-	return isName
-}
-
 // currentRules stands for what identifies the rules of the converter: convert replaces it.
 const currentRules = "current"
 
