@@ -4,11 +4,8 @@
 package conversion_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
@@ -45,7 +43,9 @@ func TestRecorded(t *testing.T) {
 		t.Run(fmt.Sprint("world ", i), w.check)
 	}
 	if golden.Update() {
-		expect.NoError(t, os.WriteFile(recordedFile, gzipped(t, worlds), 0o600))
+		text, err := json.Marshal(worlds)
+		expect.NoError(t, err)
+		expect.NoError(t, os.WriteFile(recordedFile, conversion.Store(text), 0o600))
 	}
 }
 
@@ -55,9 +55,7 @@ func recordedWorlds(t *testing.T) (worlds []*recordedWorld) {
 	t.Helper()
 	packed, err := os.ReadFile(recordedFile)
 	expect.NoError(t, err)
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	expect.NoError(t, err)
-	text, err := io.ReadAll(reader)
+	text, err := conversion.Expand(packed)
 	expect.NoError(t, err)
 	expect.NoError(t, json.Unmarshal(text, &worlds))
 	return worlds
@@ -93,18 +91,4 @@ func (c *recordedConversion) input(t *testing.T, w *world, results []string) str
 		return results[*c.Preserved]
 	}
 	return w.withAllPreservedOf(t, object, results[*c.Preserved])
-}
-
-// gzipped encodes recorded worlds.
-func gzipped(t *testing.T, worlds []*recordedWorld) []byte {
-	t.Helper()
-	text, err := json.Marshal(worlds)
-	expect.NoError(t, err)
-	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	expect.NoError(t, err)
-	_, err = writer.Write(text)
-	expect.NoError(t, err)
-	expect.NoError(t, writer.Close())
-	return packed.Bytes()
 }
