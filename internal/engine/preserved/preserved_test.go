@@ -4,9 +4,6 @@
 package preserved
 
 import (
-	"bytes"
-	"compress/flate"
-	"encoding/base64"
 	"encoding/json"
 	"strconv"
 	"testing"
@@ -29,16 +26,6 @@ func object(t *testing.T, annotations map[string]string, spec string) any {
 	return decoded
 }
 
-func deflated(t *testing.T, text string) string {
-	t.Helper()
-	var packed bytes.Buffer
-	writer, err := flate.NewWriter(&packed, flate.BestCompression)
-	expect.NoError(t, err)
-	_, _ = writer.Write([]byte(text))
-	expect.NoError(t, writer.Close())
-	return `{"format":3,"deflate":"` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}`
-}
-
 func TestEntries(t *testing.T) {
 	const own = "conversion-operator.io/v1.widgets.example.com"
 	for name, test := range map[string]struct {
@@ -52,7 +39,6 @@ func TestEntries(t *testing.T) {
 			map[string]string{own: `{"format":3,"hidden":{"/a":1},"absent":["/b"],"inserts":[["/l",1,{"a":1}]],"orders":{"/c":["x"]},"dropped":["/d"]}`},
 			[]string{"/a 0", "/b 1", "/c 3", "/l 2"}, nil, []string{"/d"},
 		},
-		"compressed":         {map[string]string{own: deflated(t, `{"format":3,"values":{"/a":1},"dropped":["/d"]}`)}, []string{"/a 0"}, nil, []string{"/d"}},
 		"a later format":     {map[string]string{own: `{"format":4,"values":{"/a":1}}`}, nil, []string{"v1"}, nil},
 		"no JSON":            {map[string]string{own: `{`}, nil, []string{"v1"}, nil},
 		"carried on text":    {map[string]string{own: `{"format":3,"values":{"/a":1},"unreadable":"{"}`}, []string{"/a 0"}, []string{"v1"}, nil},
