@@ -10,9 +10,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // Objects generates values that fit a schema.
@@ -319,34 +320,13 @@ func textFits(text string, rules *schema.ValueValidation) bool {
 	if rules.MaxLength != nil && length > *rules.MaxLength || rules.MinLength != nil && length < *rules.MinLength {
 		return false
 	}
-	if rules.Pattern != "" {
-		return pattern(rules.Pattern).MatchString(text)
-	}
-	return true
-}
-
-// patterns caches compiled patterns by their text.
-var patterns sync.Map
-
-func pattern(text string) *regexp.Regexp {
-	if known, found := patterns.Load(text); found {
-		return known.(*regexp.Regexp)
-	}
-	compiled := regexp.MustCompile(text)
-	patterns.Store(text, compiled)
-	return compiled
+	return rules.Pattern == "" || regexp.MustCompile(rules.Pattern).MatchString(text)
 }
 
 // withTextNumbers converts the numbers of a value in a schema to json.Number.
 func withTextNumbers(value any) any {
-	text, err := json.Marshal(value)
+	again, err := preserved.Decode([]byte(Plain(value)))
 	if err != nil {
-		panic(err) // values in a schema come from JSON
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(text)))
-	decoder.UseNumber()
-	var again any
-	if err := decoder.Decode(&again); err != nil {
 		panic(err) // it was just written
 	}
 	return again
