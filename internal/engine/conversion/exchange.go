@@ -41,44 +41,34 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 	toHub = &exchange{Exchange: e, toHub: true, from: e.Spoke, to: e.Hub, table: table}
 	fromHub = &exchange{Exchange: e, from: e.Hub, to: e.Spoke, table: table}
 	if e.Cast != nil && e.Cast.Document != "" {
-		structure := shapeAt(spoke.shape, e.Spoke[0].Path)
+		structure := shapeAt(hub.shape, e.Hub[0].Path)
 		if e.Cast.Hub {
-			toHub.structure, fromHub.structure = structure, structure
-		} else {
-			structure = shapeAt(hub.shape, e.Hub[0].Path)
-			toHub.structure, fromHub.structure = structure, structure
+			structure = shapeAt(spoke.shape, e.Spoke[0].Path)
 		}
+		toHub.structure, fromHub.structure = structure, structure
 	}
 	if e.CEL != nil {
 		if toHub.program, fromHub.program, err = e.CEL.compile(); err != nil {
 			return nil, nil, err
 		}
-		toHub.to, fromHub.to = at(e.Hub, computed(e.CEL.Hub)), at(e.Spoke, computed(e.CEL.Spoke))
-		toHub.around, fromHub.around = e.CEL.SpokeAround, e.CEL.HubAround
-		toHub.shapes, fromHub.shapes = shapesOf(toHub.to, hub.shape), shapesOf(fromHub.to, spoke.shape)
-		for i := range e.CEL.Spoke {
-			toHub.shared = append(toHub.shared, e.CEL.Spoke[i].Expression == "")
-		}
-		for i := range e.CEL.Hub {
-			fromHub.shared = append(fromHub.shared, e.CEL.Hub[i].Expression == "")
-		}
-		if len(toHub.to) > 0 {
-			toHub.computed = slices.Concat(hub.at, toHub.to[0].Path).String()
-		}
-		if len(fromHub.to) > 0 {
-			fromHub.computed = slices.Concat(spoke.at, fromHub.to[0].Path).String()
-		}
+		toHub.prepare(e.CEL.Spoke, e.CEL.SpokeAround, e.CEL.Hub, hub)
+		fromHub.prepare(e.CEL.Hub, e.CEL.HubAround, e.CEL.Spoke, spoke)
 	}
 	return toHub, fromHub, nil
 }
 
-// shapesOf returns the schemas of fields, nil for one that is unknown.
-func shapesOf(fields []Field, schema *shape.Schema) []*shape.Schema {
-	shapes := make([]*shape.Schema, len(fields))
-	for i, f := range fields {
-		shapes[i] = shapeAt(schema, f.Path)
+// prepare prepares one direction of expressions, which compute fields of the target version from those of the source.
+func (e *exchange) prepare(source []CELField, around []FieldAround, target []CELField, of side) {
+	e.to, e.around = at(e.to, computed(target)), around
+	for i := range source {
+		e.shared = append(e.shared, source[i].Expression == "")
 	}
-	return shapes
+	for _, f := range e.to {
+		e.shapes = append(e.shapes, shapeAt(of.shape, f.Path))
+	}
+	if len(e.to) > 0 {
+		e.computed = slices.Concat(of.at, e.to[0].Path).String()
+	}
 }
 
 // computesMissing reports whether a rule computes values also from nothing.
