@@ -17,7 +17,7 @@ func (s Schema) near(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) b
 		return true
 	}
 	switch {
-	case shown.Is(tree.Object) && seen.Is(tree.Object):
+	case seen.Is(tree.Object) && (shown.Is(tree.Object) || shown == nil && live.Is(tree.Object)):
 		for _, m := range seen.Members() {
 			if !s.member(m.Name).near(a, shown.Get(m.Name), m.Value, live.Get(m.Name), skip.in(Segment{Name: m.Name})) {
 				return false
@@ -31,13 +31,6 @@ func (s Schema) near(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) b
 		return true
 	case (shown == nil || shown.Is(tree.List)) && seen.Is(tree.List) && live.Is(tree.List):
 		return s.nearElements(a, shown, seen, live, skip.in(Segment{Element: true}))
-	case shown == nil && seen.Is(tree.Object) && live.Is(tree.Object):
-		for _, m := range seen.Members() {
-			if !s.member(m.Name).near(a, nil, m.Value, live.Get(m.Name), skip.in(Segment{Name: m.Name})) {
-				return false
-			}
-		}
-		return true
 	}
 	return false
 }
