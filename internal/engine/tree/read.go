@@ -17,18 +17,10 @@ import (
 // MaxDepth limits nesting. It is the limit of encoding/json, and so of the API server.
 const MaxDepth = 10_000
 
-// SyntaxError says where a text is not JSON.
-type SyntaxError struct {
-	// Offset is in bytes.
-	Offset int
-	Reason string
+// invalid says where a text is not JSON, in bytes.
+func invalid(offset int, reason string) error {
+	return fmt.Errorf("invalid JSON at byte %d: %s", offset, reason)
 }
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Reason)
-}
-
-func invalid(offset int, reason string) error { return &SyntaxError{offset, reason} }
 
 // Hint says which objects and lists of a text are certainly looked into. All others stay text until they are, and
 // are then read as a whole. A nil Hint names none.

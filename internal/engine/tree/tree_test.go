@@ -6,6 +6,7 @@ package tree
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -87,9 +88,7 @@ func TestReadErrors(t *testing.T) {
 		`"a`:                  `invalid JSON at byte 2: the text does not end`,
 	} {
 		_, err := NewArena().Read([]byte(text))
-		if syntax, is := errors.AsType[*SyntaxError](err); !is || syntax.Error() != want {
-			t.Errorf("%s: the error is %v, want %s", text, err, want)
-		}
+		expect.Equal(t, text, want, fmt.Sprint(err))
 	}
 }
 
