@@ -6,6 +6,7 @@ package conversion
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -102,15 +103,7 @@ func (p Path) Meets(other Path) bool {
 
 // HasPrefix reports whether p begins with prefix.
 func (p Path) HasPrefix(prefix Path) bool {
-	if len(p) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if p[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
+	return len(p) >= len(prefix) && slices.Equal(p[:len(prefix)], prefix)
 }
 
 // IsEnvelope reports whether a top-level field belongs to the API server.
