@@ -145,64 +145,32 @@ func docsObject(t *testing.T, version, code string) string {
 
 // TestSamples converts objects of both samples there and back, byte for byte.
 func TestSamples(t *testing.T) {
-	for name, test := range map[string]struct {
-		sample, object, to, want string
-	}{
-		"five fields": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"image":"i","replicas":1,"min":"*/5","hour":"9","dayOfMonth":"*","month":"*","dayOfWeek":"1"}}`,
-		},
-		"an owner is kept": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"* * * * *","owner":"data team"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/owner\":\"data team\"}}"}},"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}}`,
-		},
-		"a time zone is kept": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a"},"spec":{"timeZone":"UTC"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/timeZone\":\"UTC\"}}"}},"spec":{}}`,
-		},
-		"no five words": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"a"},"spec":{"cronSpec":"@hourly"}}`,
-			"v2", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{"name":"a","annotations":{"conversion-operator.io/v1.crontabs.stable.example.com":"{\"format\":3,\"hidden\":{\"/spec/cronSpec\":\"@hourly\"}}"}},"spec":{}}`,
-		},
-		"some holes are absent": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{},"spec":{"cronSpec":" 9   "}}`,
-		},
-		"a hole with a space": {
-			"crontab-cronspec", `{"apiVersion":"stable.example.com/v2","kind":"CronTab","metadata":{},"spec":{"hour":"9 10","min":"0"}}`,
-			"v1", `{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v2.crontabs.stable.example.com":"{\"format\":3,\"values\":{\"/spec/hour\":\"9 10\",\"/spec/min\":\"0\"}}"}},"spec":{"cronSpec":"0 9 10   "}}`,
-		},
-		"fields at the root": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"localhost:1234","replicas":2}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"replicas":2,"host":"localhost","port":"1234"}`,
-		},
-		"a port alone": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":80"}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"port":"80"}`,
-		},
-		"a colon alone": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":":"}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1beta1.crontabs.example.com":"{\"format\":3,\"hidden\":{\"/hostPort\":\":\"}}"}}}`,
-		},
-		"two colons": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{},"hostPort":"::"}`,
-			"v1", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"port":":"}`,
-		},
-		"a host with a colon": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"::1","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":3,\"values\":{\"/host\":\"::1\",\"/port\":\"80\"}}"}},"hostPort":"::1:80"}`,
-		},
-		"an empty host": {
-			"crontab-hostport", `{"apiVersion":"example.com/v1","kind":"CronTab","metadata":{},"host":"","port":"80"}`,
-			"v1beta1", `{"apiVersion":"example.com/v1beta1","kind":"CronTab","metadata":{"annotations":{"conversion-operator.io/v1.crontabs.example.com":"{\"format\":3,\"values\":{\"/host\":\"\",\"/port\":\"80\"}}"}},"hostPort":":80"}`,
-		},
+	for name, test := range map[string]struct{ sample, from, object, to, preserved, want string }{
+		"five fields":           {"crontab-cronspec", "v1", `"spec":{"cronSpec":"*/5 9 * * 1","image":"i","replicas":1}`, "v2", "", `"spec":{"image":"i","replicas":1,"min":"*/5","hour":"9","dayOfMonth":"*","month":"*","dayOfWeek":"1"}`},
+		"an owner is kept":      {"crontab-cronspec", "v1", `"spec":{"cronSpec":"* * * * *","owner":"data team"}`, "v2", `{"/spec/owner":"data team"}`, `"spec":{"min":"*","hour":"*","dayOfMonth":"*","month":"*","dayOfWeek":"*"}`},
+		"a time zone is kept":   {"crontab-cronspec", "v2", `"spec":{"timeZone":"UTC"}`, "v1", `{"/spec/timeZone":"UTC"}`, `"spec":{}`},
+		"no five words":         {"crontab-cronspec", "v1", `"spec":{"cronSpec":"@hourly"}`, "v2", `{"/spec/cronSpec":"@hourly"}`, `"spec":{}`},
+		"some holes are absent": {"crontab-cronspec", "v2", `"spec":{"hour":"9"}`, "v1", "", `"spec":{"cronSpec":" 9   "}`},
+		"a hole with a space":   {"crontab-cronspec", "v2", `"spec":{"hour":"9 10","min":"0"}`, "v1", `{"/spec/hour":"9 10","/spec/min":"0"}`, `"spec":{"cronSpec":"0 9 10   "}`},
+		"fields at the root":    {"crontab-hostport", "v1beta1", `"hostPort":"localhost:1234","replicas":2`, "v1", "", `"replicas":2,"host":"localhost","port":"1234"`},
+		"a port alone":          {"crontab-hostport", "v1beta1", `"hostPort":":80"`, "v1", "", `"port":"80"`},
+		"a colon alone":         {"crontab-hostport", "v1beta1", `"hostPort":":"`, "v1", `{"/hostPort":":"}`, ``},
+		"two colons":            {"crontab-hostport", "v1beta1", `"hostPort":"::"`, "v1", "", `"port":":"`},
+		"a host with a colon":   {"crontab-hostport", "v1", `"host":"::1","port":"80"`, "v1beta1", `{"/host":"::1","/port":"80"}`, `"hostPort":"::1:80"`},
+		"an empty host":         {"crontab-hostport", "v1", `"host":"","port":"80"`, "v1beta1", `{"/host":"","/port":"80"}`, `"hostPort":":80"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sample(t, test.sample)
-			wantBytes(t, c, test.object, test.to, test.want)
-			_, outcome, err := c.Answer(nil, []byte(test.object), test.to, nil)
-			expect.NoError(t, err)
-			wantConverted(t, c, convert(t, c, test.object, test.to), outcome.From, test.object)
+			cronTab := func(version, preserved, fields string) string {
+				metadata := `{"name":"a"}`
+				if preserved != "" {
+					metadata = `{"name":"a","annotations":{"` + conversion.AnnotationName(c.Ruleset().CRD, test.from) + `":` + quoted(preservedText(preserved)) + `}}`
+				}
+				return `{"apiVersion":"` + c.Ruleset().Group + "/" + version + `","kind":"CronTab","metadata":` + metadata + strings.TrimSuffix(","+fields, ",") + "}"
+			}
+			object := cronTab(test.from, "", test.object)
+			wantBytes(t, c, object, test.to, cronTab(test.to, test.preserved, test.want))
+			wantConverted(t, c, convert(t, c, object, test.to), test.from, object)
 		})
 	}
 }
