@@ -4,12 +4,10 @@
 package conversion_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -81,20 +79,6 @@ func TestFitsVerdict(t *testing.T) {
 	result = compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, minimumFidelity: Exact, spokes: [{version: v1}]}"))
 	if len(result.Errors) != 1 || result.Ruleset != nil {
 		t.Errorf("with minimumFidelity: Exact there are the errors %v", result.Errors)
-	}
-}
-
-// TestMetadataBelongsToTheAPIServer checks the errors for metadata that rules cannot name.
-func TestMetadataBelongsToTheAPIServer(t *testing.T) {
-	for path, want := range map[string]string{
-		".metadata.name":   `.metadata.name is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`,
-		".metadata.uid":    `.metadata.uid is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`,
-		".metadata.labels": `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
-		".metadata":        `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`,
-	} {
-		parsed, err := conversion.ParsePath(path)
-		expect.NoError(t, err)
-		expect.Equal(t, path, want, fmt.Sprint(conversion.CheckMetadata(parsed)))
 	}
 }
 
