@@ -39,7 +39,10 @@ func FuzzChange(f *testing.F) {
 		}
 		e := newEvolution(t, generate.Choose(seed%(1<<objectBits), choices))
 		e.tally = c
-		defer e.describe(t)
+		defer func() {
+			describe(t, e.crds[0], e.rules[0])
+			describe(t, e.crds[1], e.rules[1])
+		}()
 		c.world(t, seed, e.Choices, func() { e.change(t) })
 	})
 }
@@ -101,19 +104,6 @@ func withoutNulls(s *apiextensionsv1.JSONSchemaProps) {
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
 		withoutNulls(s.AdditionalProperties.Schema)
-	}
-}
-
-// describe logs the rules and schemas of a failed test.
-func (e *evolution) describe(t testing.TB) {
-	if !t.Failed() {
-		return
-	}
-	for i := range e.crds {
-		for _, v := range e.crds[i].Spec.Versions {
-			t.Logf("%d %s: %s", i, v.Name, generate.Plain(v.Schema.OpenAPIV3Schema))
-		}
-		t.Logf("%d rules: %s", i, generate.Plain(e.rules[i]))
 	}
 }
 

@@ -67,7 +67,7 @@ func (r *recordedWorld) check(t *testing.T) {
 		kindtest.AddVersion(crd, name, schema)
 	}
 	w := worldOf(t, crd, r.Rules)
-	defer w.describe(t)
+	defer describe(t, w.crd, w.rules)
 	var results []string
 	for _, c := range r.Conversions {
 		object := c.input(t, w, results)

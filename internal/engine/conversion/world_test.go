@@ -36,6 +36,7 @@ type world struct {
 	converter *conversion.Converter
 	compiled  compile.Result
 	ruleset   *conversion.Ruleset
+	crd       *apiextensionsv1.CustomResourceDefinition
 	schemas   map[string]*schema.Structural
 	rules     *v1alpha1.DeclarativeConverter
 }
@@ -49,22 +50,20 @@ func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string)
 		}
 		w := newWorld(t, generate.Choose(seed%(1<<objectBits), choices))
 		w.tally = c
-		defer w.describe(t)
+		defer describe(t, w.crd, w.rules)
 		c.world(t, seed, w.Choices, func() { law(t, w) })
 	})
 }
 
-// describe logs the world of a failed test.
-func (w *world) describe(t *testing.T) {
+// describe logs the schemas and rules of a failed test.
+func describe(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) {
 	if !t.Failed() {
 		return
 	}
-	for version, s := range w.schemas {
-		text, err := json.Marshal(s.ToKubeOpenAPI())
-		t.Logf("%s: %s (%v)", version, text, err)
+	for _, v := range crd.Spec.Versions {
+		t.Logf("%s: %s", v.Name, generate.Plain(v.Schema.OpenAPIV3Schema))
 	}
-	text, err := json.Marshal(w.rules)
-	t.Logf("rules: %s (%v)", text, err)
+	t.Logf("rules: %s", generate.Plain(rules))
 }
 
 // newWorld returns the rich world, which has every kind of rule, or a random one: the spokes v1 and
@@ -94,8 +93,7 @@ var compiledRich struct {
 func worldOf(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) *world {
 	t.Helper()
 	result := compile.Compile(crd, rules)
-	w := &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, schemas: structuralSchemas(t, crd), rules: rules}
-	return w
+	return &world{tally: &tally{parts: map[string]int{}}, converter: converterOf(t, result), compiled: result, ruleset: result.Ruleset, crd: crd, schemas: structuralSchemas(t, crd), rules: rules}
 }
 
 func randomWorld(t testing.TB, c *generate.Choices) (*apiextensionsv1.CustomResourceDefinition, *v1alpha1.DeclarativeConverter) {
