@@ -151,9 +151,10 @@ func TestPlacedSwapped(t *testing.T) {
 func TestPlacedRefused(t *testing.T) {
 	const port = "{type: object, properties: {label: {type: string}, num: {type: integer}}}"
 	const title = "{type: object, properties: {title: {type: string}, num: {type: integer}}}"
-	const v1 = "ports: {type: array, items: " + port + "}, maybe: {type: array, nullable: true, items: " + port + "}, server: {type: object, properties: {a: {type: string}, b: {type: string}}}, m: {type: object, additionalProperties: " + port + "}, " +
+	const lists = "lists: {type: object, additionalProperties: {type: array, items: {type: object, properties: "
+	const v1 = lists + "{old: {type: array, items: {type: string}}}}}}, ports: {type: array, items: " + port + "}, maybe: {type: array, nullable: true, items: " + port + "}, server: {type: object, properties: {a: {type: string}, b: {type: string}}}, m: {type: object, additionalProperties: " + port + "}, " +
 		"status: {type: object, properties: {a: {type: string}}}, odd: {type: object, properties: {.x: {type: string}, ports: {type: array, items: " + port + "}}}, outer: {type: array, items: {type: object, properties: {ports: {type: array, items: " + port + "}}}}"
-	const v2 = "net: {type: object, properties: {listeners: {type: array, items: " + title + "}, listener: {type: object, properties: {a: {type: string}, c: {type: string}}}, one: " + title + "}}, s: {type: string}, state: {type: object, properties: {now: {type: object, properties: {z: {type: string}}}}}, " +
+	const v2 = lists + "{new: {type: array, items: {type: string}}}}}}, net: {type: object, properties: {listeners: {type: array, items: " + title + "}, listener: {type: object, properties: {a: {type: string}, c: {type: string}}}, one: " + title + "}}, s: {type: string}, state: {type: object, properties: {now: {type: object, properties: {z: {type: string}}}}}, " +
 		"outer: {type: array, items: {type: object, properties: {deep: {type: object, properties: {listeners: {type: array, items: " + title + "}}}}}}"
 	for name, test := range map[string]refusal{
 		"out of elements":     {`{move: {from: ".outer[*].ports", to: .net.listeners}}, {move: {from: ".outer[*].ports[*].label", to: ".net.listeners[*].title"}}`, "rules[0].move.to", "they are not in elements of the same lists and maps"},
@@ -164,6 +165,7 @@ func TestPlacedRefused(t *testing.T) {
 		"the list again":      {`{move: {from: .ports, to: .net.listeners}}, {move: {from: ".ports[*].label", to: ".net.listeners[*].title"}}, {drop: {from: .ports}}`, "rules[2].drop.from", ".ports already belongs to"},
 		"a misspelled field":  {`{move: {from: .ports, to: .net.listeners}}, {drop: {to: ".net.listeners[*].tilte"}}`, "rules[1].drop.to", "version v2: .net.listeners[*] has no field tilte"},
 		"one element":         {`{move: {from: .ports, to: .net.listeners}}, {cast: {from: ".ports[*].label", to: ".net.listeners[*].num", as: Integer}}, {cast: {from: ".ports[*].label", to: ".net.listeners[*].num", as: Integer}}`, "rules[2].cast.from", ".ports[*].label already belongs to"},
+		"in a key of a map":   {`{each: {from: ".lists.k[*].old", to: ".lists.k[*].new"}}`, "rules[0].each.from", "names one element of .lists, whose elements differ between the versions"},
 		"no move in elements": {`{move: {from: ".outer[*].ports[*].label", to: ".outer[*].deep.listeners[*].title"}}`, "rules[0].move.to", "add a move of .outer[*].ports to .outer[*].deep.listeners"},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, v1, v2) })

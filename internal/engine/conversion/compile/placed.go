@@ -5,7 +5,6 @@ package compile
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -308,23 +307,10 @@ func (c *compiler) withPlaces(own *schema.Structural, ofHub bool) *schema.Struct
 
 // withField returns a schema with one more field. It changes no part of the schema that it gets.
 func withField(s *schema.Structural, path conversion.Path, field *schema.Structural) *schema.Structural {
-	more := *s
-	switch {
-	case len(path) == 0:
+	if len(path) == 0 {
 		return field
-	case path[0] != conversion.Each:
-		more.Properties = maps.Clone(s.Properties)
-		if more.Properties == nil {
-			more.Properties = map[string]schema.Structural{}
-		}
-		inner := more.Properties[path[0]]
-		more.Properties[path[0]] = *withField(&inner, path[1:], field)
-	case s.Items != nil:
-		more.Items = withField(s.Items, path[1:], field)
-	default:
-		more.AdditionalProperties = &schema.StructuralOrBool{Bool: s.AdditionalProperties.Bool, Structural: withField(valuesOf(s), path[1:], field)}
 	}
-	return &more
+	return withChild(s, path[0], withField(childOf(s, path[0]), path[1:], field))
 }
 
 // placeOf returns the value with a place that is at a path, nil if there is none.

@@ -4,7 +4,6 @@
 package compile
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -117,20 +116,14 @@ func with(s *schema.Structural, at conversion.Path, kind *schema.Structural) *sc
 	if at[0] == conversion.Each && saysNothing(s) {
 		return &schema.Structural{Generic: schema.Generic{Type: "array"}, Items: with(anything, at[1:], kind)}
 	}
-	child := childOf(s, at[0])
+	child, segment := childOf(s, at[0]), at[0]
 	if child == nil {
 		return s
 	}
-	copied, changed := *s, with(child, at[1:], kind)
-	if _, named := s.Properties[at[0]]; named {
-		copied.Properties = maps.Clone(s.Properties)
-		copied.Properties[at[0]] = *changed
-	} else if s.Items != nil {
-		copied.Items = changed
-	} else {
-		copied.AdditionalProperties = &schema.StructuralOrBool{Bool: s.AdditionalProperties.Bool, Structural: changed}
+	if _, named := s.Properties[segment]; !named {
+		segment = conversion.Each
 	}
-	return &copied
+	return withChild(s, segment, with(child, at[1:], kind))
 }
 
 // saysNothing reports whether a schema does not say what is in a value.

@@ -71,6 +71,22 @@ func childOf(parent *schema.Structural, segment string) *schema.Structural {
 	return valuesOf(parent)
 }
 
+// withChild returns a copy of a schema with another schema of a field, or of all elements.
+func withChild(parent *schema.Structural, segment string, child *schema.Structural) *schema.Structural {
+	with := *parent
+	switch {
+	case segment != conversion.Each:
+		with.Properties = map[string]schema.Structural{}
+		maps.Copy(with.Properties, parent.Properties)
+		with.Properties[segment] = *child
+	case parent.Items != nil:
+		with.Items = child
+	default:
+		with.AdditionalProperties = &schema.StructuralOrBool{Bool: parent.AdditionalProperties.Bool, Structural: child}
+	}
+	return &with
+}
+
 // valuesOf returns the schema of a map's values, nil if there is none.
 func valuesOf(s *schema.Structural) *schema.Structural {
 	if s.AdditionalProperties == nil {
