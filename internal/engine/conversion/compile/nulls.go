@@ -75,10 +75,11 @@ func nullsDiffer(a, b *schema.Structural) bool {
 
 // markNulls sets NotNull of all fields in a scope. above is its path in the spoke and in the hub.
 func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
-	spoke, hub := schemaWithin{c.spokeOwn, above[0]}, schemaWithin{c.hubOwn, above[1]}
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		markNullFields(exchange.Spoke, spoke, exchange.Hub, hub)
-		markNullFields(exchange.Hub, hub, exchange.Spoke, spoke)
+		spoke, spokeNullable := schemasOf(c.spokeOwn, above[0], exchange.Spoke)
+		hub, hubNullable := schemasOf(c.hubOwn, above[1], exchange.Hub)
+		markNullFields(exchange.Spoke, spoke, hubNullable)
+		markNullFields(exchange.Hub, hub, spokeNullable)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
@@ -86,34 +87,20 @@ func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) 
 	}
 }
 
-// schemaWithin is a scope in the schema of a version, by its path.
-type schemaWithin struct {
-	root  *schema.Structural
-	above conversion.Path
-}
-
-// at returns the schema of a field, nil if there is none.
-func (s schemaWithin) at(local conversion.Path) *schema.Structural {
-	full := slices.Concat(s.above, local)
-	if len(full) == 0 {
-		return s.root
+// schemasOf returns the schemas of a rule's fields on one side, nil for a field that has none, and whether one of the fields
+// may be null, as each element may. Above is the path of their scope.
+func schemasOf(root *schema.Structural, above conversion.Path, fields []conversion.Field) (schemas []*schema.Structural, nullable bool) {
+	for _, field := range fields {
+		found, _ := resolve(root, slices.Concat(above, field.Path))
+		schemas, nullable = append(schemas, found), nullable || len(field.Path) == 0 || found != nil && found.Nullable
 	}
-	found, _ := resolve(s.root, full)
-	return found
-}
-
-// isNullable reports whether a field may be null.
-func (s schemaWithin) isNullable(local conversion.Path) bool {
-	found := s.at(local)
-	return found != nil && found.Nullable
+	return schemas, nullable
 }
 
 // markNullFields sets NotNull of a rule's fields on one side. A field is NotNull if
 // the other side may have a null that this side does not allow.
-func markNullFields(fields []conversion.Field, own schemaWithin, others []conversion.Field, other schemaWithin) {
-	otherNullable := slices.ContainsFunc(others, func(f conversion.Field) bool { return len(f.Path) == 0 || other.isNullable(f.Path) })
-	for i := range fields {
-		found := own.at(fields[i].Path)
-		fields[i].NotNull = found != nil && !found.Nullable && found.Default.Object == nil && otherNullable
+func markNullFields(fields []conversion.Field, schemas []*schema.Structural, otherNullable bool) {
+	for i, s := range schemas {
+		fields[i].NotNull = s != nil && !s.Nullable && s.Default.Object == nil && otherNullable
 	}
 }

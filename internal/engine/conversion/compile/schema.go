@@ -33,7 +33,7 @@ var textSchema = &schema.Structural{Generic: schema.Generic{Type: "string"}}
 
 // resolve returns the schema at a path, or an error that explains why there is none.
 func resolve(root *schema.Structural, path conversion.Path) (*schema.Structural, error) {
-	if path[0] == "metadata" {
+	if isText(path) {
 		return textSchema, conversion.CheckMetadata(path)
 	}
 	if len(path) == 1 && (path[0] == "apiVersion" || path[0] == "kind") {
