@@ -177,7 +177,7 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 func compileSpoke(
 	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {
-	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hubOwn: schemas[ruleset.Hub], notPlaced: map[string]string{}}
+	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hubOwn: schemas[ruleset.Hub]}
 	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
 	if at >= 0 {
 		c.recursions = spokes.recursions[at]
@@ -211,8 +211,6 @@ type compiler struct {
 	spokeOwn, hubOwn *schema.Structural
 	spoke, hub       *schema.Structural
 	places           []placed
-	// notPlaced says by the paths of moves why the values that they move have no place.
-	notPlaced map[string]string
 
 	// recursions are the uses of groups in themselves.
 	recursions []recursion

@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,15 +45,28 @@ func formOf(s *schema.Structural) conversion.Form {
 	return conversion.FormOne
 }
 
-// findEach finds the place of what an each rule pairs. It leaves errors to addEach.
+// findEach finds the place of what an each rule pairs, or why there is none.
 func (c *compiler) findEach(pair candidate, paths []pathsOfRule) {
 	p := placed{rule: pair.rule, key: pair.rule.Each.Key}
-	var problem string
-	if p.spokeForm, p.hubForm, problem = formsOf(pair.rule.Each, pair.spoke, pair.hub); problem != "" {
+	if err := c.eachError(&p, pair, paths); err != nil {
+		pair.rule.notPaired = err
 		return
 	}
-	if problem = c.keyProblem(&p, pair); problem != "" {
-		return
+	c.addPlace(pair, p)
+}
+
+// eachError notes the forms of what an each rule pairs, and returns an error if the rule cannot pair them.
+func (c *compiler) eachError(p *placed, pair candidate, paths []pathsOfRule) *field.Error {
+	rule, fldPath := pair.rule.Each, pair.rule.fldPath.path.Child("each")
+	var problem string
+	if p.spokeForm, p.hubForm, problem = formsOf(rule, pair.spoke, pair.hub); problem != "" {
+		return field.Invalid(fldPath.Child("to"), rule.To, problem)
+	}
+	switch problem = c.keyProblem(p, pair); {
+	case problem != "" && rule.Key == "":
+		return field.Required(fldPath.Child("key"), "name the field of the list's objects that is their key in the map")
+	case problem != "":
+		return field.Invalid(fldPath.Child("key"), rule.Key, problem)
 	}
 	whole := slices.ContainsFunc(paths, func(rule pathsOfRule) bool {
 		isElement := func(list conversion.Path) func(conversion.Path) bool {
@@ -62,14 +76,10 @@ func (c *compiler) findEach(pair candidate, paths []pathsOfRule) {
 		}
 		return slices.ContainsFunc(rule.spoke, isElement(pair.from)) || slices.ContainsFunc(rule.hub, isElement(pair.to))
 	})
-	if problem = elementsProblem(p, pair, whole); problem == "" {
-		problem = c.placeProblem(pair)
+	if problem = cmp.Or(elementsProblem(*p, pair, whole), c.placeProblem(pair)); problem != "" {
+		return field.Invalid(fldPath.Child("to"), rule.To, fmt.Sprintf("cannot be paired with %s: %s", rule.From, problem))
 	}
-	if problem != "" {
-		c.notPlaced[pair.rule.fldPath.String()] = problem
-		return
-	}
-	c.addPlace(pair, p)
+	return nil
 }
 
 // keyProblem returns why the elements of a list cannot be identified by the key of the rule, and notes its type.
@@ -175,31 +185,17 @@ func (c *compiler) addEach(rule *v1alpha1.EachRule, fldPath place) {
 		return
 	}
 	place := c.placeBy(c.rule)
-	if place == nil {
-		c.refuseEach(rule, p, fldPath)
+	switch err := c.rule.notPaired; {
+	case err != nil:
+		c.refuse(fldPath, err)
+		return
+	case place == nil:
+		c.invalid(fldPath.Child("to"), rule.To, "a label or an annotation has no elements: use a cast or a cel rule")
 		return
 	}
 	c.addCollection(p)
 	for i := range rule.Where {
 		c.addCondition(&rule.Where[i], p, *place, fldPath.Child("where").Index(i))
-	}
-}
-
-// refuseEach says why an each rule cannot pair two fields.
-func (c *compiler) refuseEach(rule *v1alpha1.EachRule, p pairing, fldPath place) {
-	pair := candidate{rule: c.rule, spoke: p.spokeSchema, hub: p.hubSchema}
-	spokeForm, hubForm, problem := formsOf(rule, p.spokeSchema, p.hubSchema)
-	switch key := c.keyProblem(&placed{spokeForm: spokeForm, hubForm: hubForm, key: rule.Key}, pair); {
-	case p.spoke[0] == "metadata" || p.hub[0] == "metadata":
-		c.invalid(fldPath.Child("to"), rule.To, "a label or an annotation has no elements: use a cast or a cel rule")
-	case problem != "":
-		c.invalid(fldPath.Child("to"), rule.To, "%s", problem)
-	case key != "" && rule.Key == "":
-		c.refuse(fldPath.Child("key"), field.Required(fldPath.Child("key").path, "name the field of the list's objects that is their key in the map"))
-	case key != "":
-		c.invalid(fldPath.Child("key"), rule.Key, "%s", key)
-	default:
-		c.invalid(fldPath.Child("to"), rule.To, "cannot be paired with %s: %s", rule.From, c.notPlaced[c.rule.fldPath.String()])
 	}
 }
 

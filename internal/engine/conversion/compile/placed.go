@@ -196,7 +196,7 @@ func (c *compiler) needsPlace(move candidate, paths []pathsOfRule) bool {
 	if problem != "" && inner != nil {
 		c.cannotPlace(move, inner, problem)
 	} else if problem != "" {
-		c.notPlaced[move.rule.fldPath.String()] = problem
+		move.rule.notPlaced = problem
 	}
 	return problem == ""
 }

@@ -135,7 +135,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		return
 	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && c.placeBy(c.rule) == nil {
-		if problem := c.notPlaced[c.rule.fldPath.String()]; problem != "" {
+		if problem := c.rule.notPlaced; problem != "" {
 			differs += ", and " + problem
 		} else {
 			differs += ": move the fields that are alike one by one"

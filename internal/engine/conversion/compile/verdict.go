@@ -60,6 +60,9 @@ type policyRule struct {
 	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
 	// other side are missing.
 	spokeFromNothing, hubFromNothing []conversion.Path
+	// notPlaced says why the value of a move has no place, notPaired why an each rule pairs nothing.
+	notPlaced string
+	notPaired *field.Error
 }
 
 // leaves returns the verdicts on all leaf fields of both sides.
