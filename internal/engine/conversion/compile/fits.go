@@ -4,7 +4,6 @@
 package compile
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -86,15 +85,4 @@ func inEnum(value string, enum []schema.JSON) bool {
 		same, err := conversion.Canonical(text)
 		return err == nil && same == value
 	})
-}
-
-// quoted encodes a text as JSON.
-func quoted(text string) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil {
-		return nil // unreachable: every text has a JSON form
-	}
-	return bytes.TrimSpace(out.Bytes())
 }

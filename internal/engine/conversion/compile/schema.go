@@ -118,7 +118,14 @@ func (e *unknownFieldError) Error() string {
 	case holdsAnything(parent):
 		return fmt.Sprintf("the schema does not say what is in %s: add %s to the schema", place, segment)
 	}
-	return unknownField(e.root, parent, e.path)
+	message := place + " has no field " + segment + " in the schema"
+	switch suggestion := suggest(e.root, e.path); {
+	case suggestion != nil:
+		return message + ": did you mean " + suggestion.String() + "?"
+	case len(parent.Properties) == 0:
+		return message + ": correct the path"
+	}
+	return message + ", it has " + few(slices.Collect(maps.Keys(parent.Properties))) + ": correct the path"
 }
 
 // difference describes the first difference between two schemas. It is empty if every value of one

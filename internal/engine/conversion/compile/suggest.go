@@ -13,22 +13,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// unknownField says that a schema lacks the field, and suggests a similar one.
-func unknownField(root *schema.Structural, parent *schema.Structural, path conversion.Path) string {
-	place, name := path[:len(path)-1].String(), path[len(path)-1]
-	if place == "" {
-		place = "the object"
-	}
-	message := place + " has no field " + name + " in the schema"
-	if suggestion := suggest(root, path); suggestion != nil {
-		return message + ": did you mean " + suggestion.String() + "?"
-	}
-	if len(parent.Properties) == 0 {
-		return message + ": correct the path"
-	}
-	return message + ", it has " + few(slices.Collect(maps.Keys(parent.Properties))) + ": correct the path"
-}
-
 // suggest returns the field that a misspelled path probably means: a sibling with a similar name,
 // or else a field of the same name elsewhere. It returns nil if there is none.
 func suggest(root *schema.Structural, path conversion.Path) conversion.Path {

@@ -61,8 +61,8 @@ var tableTypes = []string{"string", "boolean", "integer"}
 // cannot have the value.
 func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (json string, fits bool) {
 	if s.Type == "string" {
-		json = string(quoted(text))
-		return json, c.fits([]byte(json), s, fldPath)
+		quoted, _ := document.Encode(text)
+		return string(quoted), c.fits(quoted, s, fldPath)
 	}
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(number, 10) != text {
 		c.invalid(fldPath, text, "is not the shortest form of the integer: write %d", number)
