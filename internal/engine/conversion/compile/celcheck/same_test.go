@@ -6,7 +6,6 @@ package celcheck
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -20,10 +19,12 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apimachinery/pkg/util/json"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -32,7 +33,7 @@ import (
 // the API server's libraries make of the schema: the declared types, values with everything in
 // them, and their equality.
 func TestSameTypesAndValues(t *testing.T) {
-	random := generator{rand.New(rand.NewPCG(1, 2))}
+	random := generator{&generate.Objects{Choices: generate.Choose(1, nil), MisfitEvery: 12}}
 	errors, equal := 0, 0
 	for range 3000 {
 		full := kindtest.Structural(t, random.schema(3))
@@ -42,7 +43,7 @@ func TestSameTypesAndValues(t *testing.T) {
 		if diff := cmp.Diff(want, describe(common.SchemaDeclType(small, small.IsXEmbeddedResource()))); diff != "" {
 			t.Fatalf("type of %s (-library +pod):\n%s", shapeText(t, full), diff)
 		}
-		values := []any{random.value(full, 3), random.value(full, 3), random.anything(2), nil}
+		values := []any{random.value(full), random.value(full), random.value(&schema.Structural{}), nil}
 		for _, value := range values {
 			want, got := dump(schemacel.UnstructuredToVal(value, full)), dump(common.UnstructuredToVal(value, small))
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -206,7 +207,7 @@ func dump(value ref.Val) string {
 }
 
 // generator generates schemas with all features, also combined, and values that mostly fit them.
-type generator struct{ *rand.Rand }
+type generator struct{ *generate.Objects }
 
 func (g generator) schema(depth int) *apiextensionsv1.JSONSchemaProps {
 	s := &apiextensionsv1.JSONSchemaProps{Nullable: g.IntN(4) == 0, MaxLength: new(int64(40)), MaxItems: new(int64(5)), MaxProperties: new(int64(6))}
@@ -260,58 +261,10 @@ func (g generator) members(s *apiextensionsv1.JSONSchemaProps, depth int) {
 	}
 }
 
-func (g generator) value(s *schema.Structural, depth int) any {
-	if g.IntN(12) == 0 {
-		return g.anything(depth)
-	}
-	switch s.Type {
-	case "integer":
-		return int64(g.IntN(3))
-	case "number":
-		return []any{int64(1), 1.5}[g.IntN(2)]
-	case "boolean":
-		return g.IntN(2) == 0
-	case "string":
-		return map[string]string{"date": "2024-02-03", "date-time": "2024-02-03T04:05:06Z", "duration": "90m", "byte": "aGk="}[s.ValueValidation.Format]
-	case "array":
-		elements := []any{}
-		for i := range g.IntN(4) {
-			element := g.value(s.Items, depth-1)
-			if len(s.XListMapKeys) > 0 {
-				element = map[string]any{"a": int64(i), "b": g.anything(0)} // any other key is no key
-			}
-			elements = append(elements, element)
-		}
-		return elements
-	case "object":
-		return g.object(s, depth)
-	}
-	return g.anything(depth)
-}
-
-func (g generator) object(s *schema.Structural, depth int) any {
-	members := map[string]any{}
-	for _, name := range []string{"a", "b", "namespace", "apiVersion", "kind", "metadata", "other"} {
-		of, named := s.Properties[name]
-		switch {
-		case g.IntN(3) == 0:
-		case named:
-			members[name] = g.value(&of, depth-1)
-		case s.AdditionalProperties != nil && s.AdditionalProperties.Structural != nil:
-			members[name] = g.value(s.AdditionalProperties.Structural, depth-1)
-		default:
-			members[name] = g.anything(depth - 1)
-		}
-	}
-	return members
-}
-
-func (g generator) anything(depth int) any {
-	values := []any{nil, int64(7), 2.5, true, "text", "2024-02-03", []any{}, map[string]any{}}
-	if depth > 0 {
-		values = append(values, []any{g.anything(depth - 1)}, map[string]any{"name": "n", "a": g.anything(depth - 1)})
-	}
-	return values[g.IntN(len(values))]
+// value generates a value as API servers decode it: null for a number that is too large.
+func (g generator) value(s *schema.Structural) (value any) {
+	_ = json.Unmarshal([]byte(generate.Plain(g.Value(s))), &value)
+	return value
 }
 
 func shapeText(t *testing.T, s *schema.Structural) string {
