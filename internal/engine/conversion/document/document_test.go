@@ -220,8 +220,9 @@ func FuzzYAML(f *testing.F) {
 		if err := yaml.Unmarshal(text, &theirs); err != nil {
 			t.Fatalf("%q is %s, and the library says: %v", text, encoded, err)
 		}
-		if also, isPlain := plain(theirs); isPlain && !reflect.DeepEqual(also, again(t, encoded)) {
-			t.Fatalf("%q is %s, and the library reads %v", text, encoded, also)
+		hasTime := strings.Contains(fmt.Sprintf("%#v", theirs), "time.Date(") // which is a text for us
+		if also, isJSON := document.Encode(theirs); isJSON && !hasTime && !reflect.DeepEqual(again(t, also), again(t, encoded)) {
+			t.Fatalf("%q is %s, and the library reads %s", text, encoded, also)
 		}
 		written, ok := document.Write(document.YAML, again(t, encoded))
 		if !ok {
@@ -272,41 +273,4 @@ func again(t *testing.T, encoded []byte) any {
 		t.Fatalf("%s is not JSON", encoded)
 	}
 	return value
-}
-
-// plain returns a value of the library as JSON decodes it, false for values that it reads in another
-// way: times, and names that are no texts.
-func plain(value any) (any, bool) {
-	switch value := value.(type) {
-	case map[string]any:
-		object := map[string]any{}
-		for name, member := range value {
-			inner, ok := plain(member)
-			if !ok {
-				return nil, false
-			}
-			object[name] = inner
-		}
-		return object, true
-	case []any:
-		list := []any{}
-		for _, element := range value {
-			inner, ok := plain(element)
-			if !ok {
-				return nil, false
-			}
-			list = append(list, inner)
-		}
-		return list, true
-	case nil, bool, string:
-		return value, true
-	case int:
-		return int64(value), true
-	case float64:
-		if value == float64(int64(value)) {
-			return int64(value), value < 1<<53 && value > -1<<53
-		}
-		return value, true
-	}
-	return nil, false
 }
