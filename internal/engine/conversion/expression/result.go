@@ -4,15 +4,15 @@
 package expression
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"math"
 	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 )
 
 const (
@@ -38,16 +38,14 @@ func writeResult(result ref.Val, s *Schema) []byte {
 	if !fits || value == nil {
 		return nil
 	}
-	text := &bytes.Buffer{}
-	encoder := json.NewEncoder(text)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil || text.Len() > maxResultBytes {
+	text, isJSON := document.Encode(value)
+	if !isJSON || len(text) >= maxResultBytes {
 		return nil
 	}
-	return bytes.TrimRight(text.Bytes(), "\n")
+	return text
 }
 
-// writer turns results into values for encoding/json, within a size limit.
+// writer turns results into values for package document, within a size limit.
 type writer struct{ remaining int }
 
 // fit returns a value in the form of the field's schema. Source objects hold plain Go values;
