@@ -22,8 +22,8 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
 		return
 	}
-	spoke, spokeOK := c.celSide(c.spokeSide(), rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
-	hub, hubOK := c.celSide(c.hubSide(), rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
+	spoke, spokeOK := c.celSide(c.spoke, rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
+	hub, hubOK := c.celSide(c.hub, rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
 		return
 	}
@@ -33,13 +33,13 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	scope := c.scopeAt(within)
-	spoke, exchange.CEL.SpokeAround, spokeOK = c.takeAround(spoke, c.spokeSide(), within)
-	hub, exchange.CEL.HubAround, hubOK = c.takeAround(hub, c.hubSide(), within)
+	spoke, exchange.CEL.SpokeAround, spokeOK = c.takeAround(spoke, c.spoke, within)
+	hub, exchange.CEL.HubAround, hubOK = c.takeAround(hub, c.hub, within)
 	if !spokeOK || !hubOK {
 		return
 	}
-	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spokeSide(), within)
-	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hubSide(), within)
+	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spoke, within)
+	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hub, within)
 	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
@@ -54,7 +54,7 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	c.rulePaths = append(c.rulePaths, rulePaths{spoke.computed(), hub.computed()})
 	for i, path := range hub.paths {
 		if hub.fields[i].Expression != "" {
-			c.mayCollide(path, c.spokeSide(), hub.fieldPath(i), hub.texts[i])
+			c.mayCollide(path, c.spoke, hub.fieldPath(i), hub.texts[i])
 		}
 	}
 }
@@ -123,7 +123,7 @@ func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
 
 // celSide claims the fields that have an expression. The rule only reads the others, in the expressions of the other side.
 func (c *compiler) celSide(
-	of side, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
+	of *side, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
 ) (s celSide, ok bool) {
 	s, ok = celSide{named: named}, len(fields) > 0
 	if !ok {
@@ -159,8 +159,8 @@ func (c *compiler) celSide(
 
 // checkScopes checks that all fields of the rule are in the same elements, or around them.
 func (c *compiler) checkScopes(spoke, hub celSide, within conversion.Path) bool {
-	ofSpoke := func(path conversion.Path) bool { return !isAround(c.spokeSide(), path, within) }
-	ofHub := func(path conversion.Path) bool { return !isAround(c.hubSide(), path, within) }
+	ofSpoke := func(path conversion.Path) bool { return !isAround(c.spoke, path, within) }
+	ofHub := func(path conversion.Path) bool { return !isAround(c.hub, path, within) }
 	firstSpoke, firstHub := slices.IndexFunc(spoke.paths, ofSpoke), slices.IndexFunc(hub.paths, ofHub)
 	if firstSpoke < 0 || firstHub < 0 {
 		return true // one side has only fields around the others
@@ -188,13 +188,13 @@ func scopeFor(path, within conversion.Path) conversion.Path {
 }
 
 // isAround reports whether a field is in a scope around another one, and in no elements there.
-func isAround(of side, path, within conversion.Path) bool {
+func isAround(of *side, path, within conversion.Path) bool {
 	scope := scopeFor(path, within)
 	return len(scope) < len(within) && !slices.Contains(of.local(path, scope), conversion.Each)
 }
 
 // takeAround returns a side without the fields around a scope, and these.
-func (c *compiler) takeAround(s celSide, of side, within conversion.Path) (own celSide, around []conversion.FieldAround, ok bool) {
+func (c *compiler) takeAround(s celSide, of *side, within conversion.Path) (own celSide, around []conversion.FieldAround, ok bool) {
 	own.named = s.named
 	for i, f := range s.fields {
 		if !isAround(of, s.paths[i], within) {
@@ -262,7 +262,7 @@ func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 		if segment != conversion.Each {
 			continue
 		}
-		if collection, err := resolve(c.spoke, path[:i]); err == nil {
+		if collection, err := resolve(c.spoke.schema, path[:i]); err == nil {
 			elements = min(elements*celcheck.Elements(collection), most)
 		}
 	}
@@ -270,7 +270,7 @@ func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 }
 
 // celFields returns the fields and expressions of a side in the form of the ruleset.
-func (c *compiler) celFields(s celSide, of side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
+func (c *compiler) celFields(s celSide, of *side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
 	for i := range s.fields {
 		f, ok := c.celField(s, i)
 		if !ok {

@@ -133,9 +133,8 @@ func withNestedStructureOf(s, other *schema.Structural) *schema.Structural {
 // they have the common shape.
 func (c *compiler) pairShape(cur cursor, spoke, hub *schema.Structural, shape *conversion.Common) {
 	if len(cur.local) > 0 {
-		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Common: shape})
-		}
+		c.addLeaf(cur, c.spoke, conversion.LeafField{Path: cur.local, Common: shape})
+		c.addLeaf(cur, c.hub, conversion.LeafField{Path: cur.local, Common: shape})
 	}
 	c.noteNotRoundTrippable(cur, spoke, hub)
 	spoke, hub = withNestedStructureOf(spoke, hub), withNestedStructureOf(hub, spoke)
@@ -151,26 +150,25 @@ func (c *compiler) pairShape(cur cursor, spoke, hub *schema.Structural, shape *c
 // field that one side allows without naming it counts as preserved, since users do not expect the
 // API server to prune it.
 func (c *compiler) noteNotRoundTrippable(cur cursor, spoke, hub *schema.Structural) {
-	for _, ofSpoke := range []bool{true, false} {
-		own, other, list := hub, spoke, &c.partlyPreservedHub
-		if ofSpoke {
-			own, other, list = spoke, hub, &c.partlyPreservedSpoke
-		}
-		if !allowsMore(own, other) || c.preservedWithin(cur.full, ofSpoke) {
-			continue
-		}
-		if isUntyped(own) && !isUntyped(other) {
-			c.notePreserved(cur, ofSpoke)
-		}
-		*list = append(*list, cur.full)
+	c.spoke.noteNotRoundTrippable(cur, spoke, hub)
+	c.hub.noteNotRoundTrippable(cur, hub, spoke)
+}
+
+func (s *side) noteNotRoundTrippable(cur cursor, own, other *schema.Structural) {
+	if !allowsMore(own, other) || s.preservedWithin(cur.full) {
+		return
 	}
+	if isUntyped(own) && !isUntyped(other) {
+		s.notePreserved(cur)
+	}
+	s.partlyPreserved = append(s.partlyPreserved, cur.full)
 }
 
 // preservedWithin reports whether a path is in a field with an untyped schema, which the verdict
 // already covers as a whole.
-func (c *compiler) preservedWithin(path conversion.Path, ofSpoke bool) bool {
-	return slices.ContainsFunc(c.preserved(!ofSpoke), func(preserved conversion.Path) bool {
-		return path.HasPrefix(preserved) && c.isPartlyPreserved(preserved, !ofSpoke)
+func (s *side) preservedWithin(path conversion.Path) bool {
+	return slices.ContainsFunc(s.preserved, func(preserved conversion.Path) bool {
+		return path.HasPrefix(preserved) && contains(s.partlyPreserved, preserved)
 	})
 }
 
@@ -189,15 +187,6 @@ func isUntyped(s *schema.Structural) bool {
 	return isAnything(s) || elements != nil && isUntyped(elements)
 }
 
-// partlyPreserved returns the fields of a side that are partly preserved without a rule.
-func (c *compiler) partlyPreserved(ofHub bool) []conversion.Path {
-	if ofHub {
-		return c.partlyPreservedHub
-	}
-	return c.partlyPreservedSpoke
-}
-
-// isPartlyPreserved reports whether the field at a path is one of partlyPreserved.
-func (c *compiler) isPartlyPreserved(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.partlyPreserved(ofHub), func(other conversion.Path) bool { return slices.Equal(path, other) })
+func contains(paths []conversion.Path, path conversion.Path) bool {
+	return slices.ContainsFunc(paths, func(other conversion.Path) bool { return slices.Equal(path, other) })
 }

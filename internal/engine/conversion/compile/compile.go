@@ -177,13 +177,17 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 func compileSpoke(
 	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {
-	c := &compiler{spokeVersion: version, hubVersion: ruleset.Hub, namespaced: ruleset.Namespaced, spokeOwn: schemas[version], hubOwn: schemas[ruleset.Hub]}
+	c := &compiler{
+		spoke:      &side{version: version, own: schemas[version]},
+		hub:        &side{version: ruleset.Hub, own: schemas[ruleset.Hub], isHub: true},
+		namespaced: ruleset.Namespaced,
+	}
 	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
 	if at >= 0 {
 		c.recursions = spokes.recursions[at]
-		c.spokeOwn, c.hubOwn = typed(c.spokeOwn, c.recursions, pathIn(false)), typed(c.hubOwn, c.recursions, pathIn(true))
+		c.spoke.own, c.hub.own = typed(c.spoke.own, c.recursions, pathIn(false)), typed(c.hub.own, c.recursions, pathIn(true))
 	}
-	c.spoke, c.hub = c.spokeOwn, c.hubOwn
+	c.spoke.schema, c.hub.schema = c.spoke.own, c.hub.own
 	if at >= 0 {
 		if c.findPlaces(spokes.rules[at]); len(c.errs) == 0 {
 			c.addRules(spokes.rules[at])
@@ -205,24 +209,14 @@ func compileSpoke(
 
 // compiler compiles the rules between one spoke and the hub.
 type compiler struct {
-	spokeVersion, hubVersion string
-	namespaced               bool
-	// spokeOwn and hubOwn are the schemas, spoke and hub have the places, too (placed.go), as all paths do.
-	spokeOwn, hubOwn *schema.Structural
-	spoke, hub       *schema.Structural
-	places           []placed
+	spoke, hub *side
+	namespaced bool
+	places     []placed
 
 	// recursions are the uses of groups in themselves.
 	recursions []recursion
 
 	root conversion.Scope
-	// spokeClaims and hubClaims are the fields that rules read and write.
-	spokeClaims, hubClaims []claim
-	// preservedSpoke and preservedHub are the fields that are preserved without a rule.
-	preservedSpoke, preservedHub []conversion.Path
-	// partlyPreservedSpoke and partlyPreservedHub are fields without a rule that have some values
-	// which are preserved, while all others are copied.
-	partlyPreservedSpoke, partlyPreservedHub []conversion.Path
 	// conflicting are fields with the same path but different schemas on both sides.
 	conflicting []claim
 	// differences describe how the schemas of conflicting fields differ, for a warning.

@@ -78,7 +78,7 @@ func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place, advice string) (
 
 // scopeOfOne returns the scope of a rule for one side. The lists and maps on its path must exist on
 // the other side too.
-func (c *compiler) scopeOfOne(path conversion.Path, other side, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
+func (c *compiler) scopeOfOne(path conversion.Path, other *side, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
 	if prefix := scopeAround(path); len(prefix) > 0 {
 		if _, err := resolve(other.schema, prefix); err != nil {
 			c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)

@@ -223,9 +223,9 @@ func (c *compiler) addCondition(where *v1alpha1.EachCondition, p pairing, of pla
 	if !ok {
 		return
 	}
-	own, held := c.spokeSide(), p.spokeSchema
+	own, held := c.spoke, p.spokeSchema
 	if ofHub {
-		own, held = c.hubSide(), p.hubSchema
+		own, held = c.hub, p.hubSchema
 	}
 	element := of.elementOf(held, ofHub)
 	path, found, ok := c.fieldIn(own, element, text, child)
@@ -260,7 +260,7 @@ func (c *compiler) addCondition(where *v1alpha1.EachCondition, p pairing, of pla
 }
 
 // fieldIn resolves the path of a field in an element.
-func (c *compiler) fieldIn(own side, element *schema.Structural, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) fieldIn(own *side, element *schema.Structural, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
@@ -329,10 +329,10 @@ func (c *compiler) mayStay(p placed, ofHub bool) bool {
 // elementsMayStay reports whether a rule that makes elements of the other version leaves some out.
 func (c *compiler) elementsMayStay(p placed, ofHub bool) bool {
 	_, other := c.sides(ofHub)
-	i := slices.IndexFunc(*other.claims, func(to claim) bool {
+	i := slices.IndexFunc(other.claims, func(to claim) bool {
 		return len(to.path) == len(p.place)+1 && to.path.HasPrefix(p.place) && to.path[len(p.place)] == conversion.Each
 	})
-	return i >= 0 && c.mayLeaveOut((*other.claims)[i].rule, ofHub)
+	return i >= 0 && c.mayLeaveOut(other.claims[i].rule, ofHub)
 }
 
 // mayStayWhole reports whether the other version may have no list, map or value for one of this side.

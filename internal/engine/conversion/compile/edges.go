@@ -59,7 +59,7 @@ func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofH
 	full := c.placed(slices.Concat(at, local), ofHub)
 	scope := c.placed(append(slices.Clip(at), ""), ofHub)
 	for i := len(full) - 1; i >= len(scope); i-- {
-		claimed := slices.ContainsFunc(*other.claims, func(c claim) bool { return full[:i].HasPrefix(c.path) })
+		claimed := slices.ContainsFunc(other.claims, func(c claim) bool { return full[:i].HasPrefix(c.path) })
 		if found, err := resolve(other.schema, full[:i]); err == nil && !claimed && found.Type == "object" {
 			return other.local(full[:i], scope[:len(scope)-1])
 		}
@@ -70,16 +70,16 @@ func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofH
 // preserveMapKeys preserves single keys of maps, labels and annotations that a rule claims on one
 // side and no rule claims on the other. The schema allows such a key on both sides, but they are
 // not the same field.
-func (c *compiler) preserveMapKeys(claims, others []claim, other *schema.Structural, ofSpoke bool) {
+func (c *compiler) preserveMapKeys(claims []claim, of *side) {
 	for _, claim := range claims {
 		path := claim.path
-		found, err := resolve(other, path)
-		if err != nil || !c.namesKey(other, path) || claimOf(others, path) != nil {
+		found, err := resolve(of.schema, path)
+		if err != nil || !c.namesKey(of.schema, path) || claimOf(of.claims, path) != nil {
 			continue
 		}
 		scope := scopeAround(path)
 		cur := cursor{full: path, local: path[len(scope):], scope: c.scopeAt(scope)}
-		c.preserveUnclaimed(cur, found, ofSpoke)
+		c.preserveUnclaimed(cur, found, of)
 	}
 }
 
@@ -119,7 +119,7 @@ type rulePaths struct {
 // shareKeys calls share for a map and for the objects in it that rules name by key, deepest first.
 func (c *compiler) shareKeys(cur cursor) {
 	var names []string
-	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+	for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
 		if len(claim.path) <= len(cur.full)+1 || !claim.path.HasPrefix(cur.full) {
 			continue
 		}
@@ -135,8 +135,8 @@ func (c *compiler) shareKeys(cur cursor) {
 func (c *compiler) share(object conversion.Path) {
 	var scopes []conversion.Path
 	var leaving []rulePaths
-	spoke, hub := c.spokeSide(), c.hubSide()
-	isOutIn := func(of side) func(conversion.Path) bool {
+	spoke, hub := c.spoke, c.hub
+	isOutIn := func(of *side) func(conversion.Path) bool {
 		own := of.shown(object)
 		return func(path conversion.Path) bool { return !of.shown(path).HasPrefix(own) }
 	}
@@ -153,7 +153,7 @@ func (c *compiler) share(object conversion.Path) {
 			continue
 		}
 		leaving = append(leaving, out)
-		if scope := commonScope(append(slices.Concat(rule.spoke, rule.hub), append(slices.Clip(object), ""))...); !slices.ContainsFunc(scopes, func(other conversion.Path) bool { return slices.Equal(other, scope) }) {
+		if scope := commonScope(append(slices.Concat(rule.spoke, rule.hub), append(slices.Clip(object), ""))...); !contains(scopes, scope) {
 			scopes = append(scopes, scope)
 		}
 	}

@@ -20,11 +20,11 @@ func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
 		target, source := c.sides(ofHub)
 		var labels []string
-		for _, to := range *target.claims {
+		for _, to := range target.claims {
 			if to.path[0] != "metadata" || to.path[1] != "labels" || to.rule.Drop != nil {
 				continue
 			}
-			if from := c.partner(to, *source.claims); from == nil || !c.fitsLabel(from, ofHub) {
+			if from := c.partner(to, source.claims); from == nil || !c.fitsLabel(from, ofHub) {
 				labels = append(labels, to.path[2])
 			}
 		}
@@ -43,11 +43,11 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 		return true
 	}
 	own, other := c.sides(ofHub)
-	for _, from := range *own.claims {
+	for _, from := range own.claims {
 		if from.rule != rule {
 			continue
 		}
-		to := c.partner(from, *other.claims)
+		to := c.partner(from, other.claims)
 		if to != nil && (to.path[len(to.path)-1] == conversion.Each || from.path[len(from.path)-1] == conversion.Each) {
 			return c.elementMayStay(own, from.path)
 		}
@@ -61,7 +61,7 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 }
 
 // elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
-func (c *compiler) elementMayStay(own side, path conversion.Path) bool {
+func (c *compiler) elementMayStay(own *side, path conversion.Path) bool {
 	found, err := resolve(own.schema, path)
 	if err != nil || found.Nullable {
 		return true

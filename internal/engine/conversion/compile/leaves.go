@@ -15,7 +15,7 @@ import (
 
 // mayCollide notes a field that also exists on the other side under the same path. Unless a rule
 // claims that one too, the two values cannot be told apart.
-func (c *compiler) mayCollide(path conversion.Path, other side, fldPath place, text v1alpha1.Path) {
+func (c *compiler) mayCollide(path conversion.Path, other *side, fldPath place, text v1alpha1.Path) {
 	if path[0] == "metadata" {
 		return
 	}
@@ -28,7 +28,7 @@ func (c *compiler) mayCollide(path conversion.Path, other side, fldPath place, t
 // the field on the other side.
 type collision struct {
 	path    conversion.Path
-	other   side
+	other   *side
 	fldPath place
 	text    v1alpha1.Path
 }
@@ -36,14 +36,14 @@ type collision struct {
 // checkCollisions reports collisions. It runs after all rules are known.
 func (c *compiler) checkCollisions() {
 	for _, p := range c.traversed {
-		for _, claim := range *p.other.claims {
+		for _, claim := range p.other.claims {
 			if p.path.HasPrefix(claim.path) {
 				c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.other.shown(p.path), claim.fldPath, p.other.version)
 			}
 		}
 	}
 	for _, p := range c.collisions {
-		if !overlapsClaim(*p.other.claims, p.path) {
+		if !overlapsClaim(p.other.claims, p.path) {
 			c.invalid(p.fldPath, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
 				p.other.shown(p.path), p.other.version)
 		}
@@ -88,13 +88,13 @@ func (s cursor) child(name string) cursor {
 // assignLeaves walks both schemas and assigns every field without a rule to identity, or to
 // preservation on the side that has it.
 func (c *compiler) assignLeaves() {
-	c.pairFields(cursor{scope: &c.root}, c.spoke, c.hub)
+	c.pairFields(cursor{scope: &c.root}, c.spoke.schema, c.hub.schema)
 	c.anchorAll()
 	for _, name := range []string{"annotations", "labels"} {
 		c.share(conversion.Path{"metadata", name})
 	}
-	c.preserveMapKeys(c.spokeClaims, c.hubClaims, c.hub, false)
-	c.preserveMapKeys(c.hubClaims, c.spokeClaims, c.spoke, true)
+	c.preserveMapKeys(c.spoke.claims, c.hub)
+	c.preserveMapKeys(c.hub.claims, c.spoke)
 	c.markNulls(&c.root, [2]conversion.Path{})
 	c.nameElements(&c.root, [2]conversion.Path{})
 }
@@ -102,8 +102,9 @@ func (c *compiler) assignLeaves() {
 // anchorAll sets the anchors of all rules. Conflicting fields count as claimed: an object of one
 // side holds nothing of the other.
 func (c *compiler) anchorAll() {
-	withConflicting := *c
-	withConflicting.spokeClaims, withConflicting.hubClaims = slices.Concat(c.spokeClaims, c.conflicting), slices.Concat(c.hubClaims, c.conflicting)
+	withConflicting, spoke, hub := *c, *c.spoke, *c.hub
+	spoke.claims, hub.claims = slices.Concat(c.spoke.claims, c.conflicting), slices.Concat(c.hub.claims, c.conflicting)
+	withConflicting.spoke, withConflicting.hub = &spoke, &hub
 	withConflicting.anchorRules(&c.root, [2]conversion.Path{})
 }
 
@@ -122,13 +123,13 @@ func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
 		case left != nil && right != nil:
 			c.pair(next, left, right)
 		case isNamedOnlyBy(spoke, hub, name):
-			c.pairUnnamed(next, left, true)
+			c.pairUnnamed(next, left, c.spoke, c.hub)
 		case isNamedOnlyBy(hub, spoke, name):
-			c.pairUnnamed(next, right, false)
+			c.pairUnnamed(next, right, c.hub, c.spoke)
 		case left != nil:
-			c.preserveUnclaimed(next, left, true)
+			c.preserveUnclaimed(next, left, c.spoke)
 		case right != nil:
-			c.preserveUnclaimed(next, right, false)
+			c.preserveUnclaimed(next, right, c.hub)
 		}
 	}
 	c.share(cur.full)
@@ -144,20 +145,19 @@ func isNamedOnlyBy(own, other *schema.Structural, name string) bool {
 // pairUnnamed decides about a field that one side names and the other allows without naming it.
 // They are paired, unless rules claim part of the named field: then the other side's value is a
 // different one. The schema is nil if a rule claims the whole field.
-func (c *compiler) pairUnnamed(cur cursor, s *schema.Structural, ofSpoke bool) {
-	own, _ := c.sides(!ofSpoke)
-	if s != nil && !hasClaimBelow(*own.claims, cur.full) {
-		if ofSpoke {
-			c.pair(cur, s, anything)
-		} else {
-			c.pair(cur, anything, s)
-		}
+func (c *compiler) pairUnnamed(cur cursor, s *schema.Structural, own, other *side) {
+	switch {
+	case s == nil:
+	case hasClaimBelow(own.claims, cur.full):
+		c.preserveUnclaimed(cur, s, own)
+	case own.isHub:
+		c.pair(cur, anything, s)
+		return
+	default:
+		c.pair(cur, s, anything)
 		return
 	}
-	if s != nil {
-		c.preserveUnclaimed(cur, s, ofSpoke)
-	}
-	c.preserve(cur, !ofSpoke, false)
+	c.preserve(cur, other, false)
 }
 
 // unknownFields preserves the fields that one side allows without naming them, if the other side
@@ -170,22 +170,23 @@ func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
 	if len(cur.full) == 0 {
 		known = append(known, "apiVersion", "kind", "metadata")
 	}
-	c.preserveUnknown(cur, spoke.XPreserveUnknownFields, known)
+	own, _ := c.sides(hub.XPreserveUnknownFields)
+	c.preserveUnknown(cur, own, known)
 }
 
-func (c *compiler) preserveUnknown(cur cursor, ofSpoke bool, known []string) {
-	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Known: append([]string{}, known...)})
+func (c *compiler) preserveUnknown(cur cursor, of *side, known []string) {
+	c.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Known: append([]string{}, known...)})
 	cur.full = append(slices.Clip(cur.full), conversion.Each)
-	c.notePreserved(cur, ofSpoke)
+	of.notePreserved(cur)
 }
 
 // unclaimed returns the schemas of a field, nil on a side that lacks it or where a rule claims it.
 func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, right *schema.Structural) {
 	name := cur.full[len(cur.full)-1]
-	if found, there := spoke.Properties[name]; there && !isClaimed(c.spokeClaims, cur.full) {
+	if found, there := spoke.Properties[name]; there && !isClaimed(c.spoke.claims, cur.full) {
 		left = &found
 	}
-	if found, there := hub.Properties[name]; there && !isClaimed(c.hubClaims, cur.full) {
+	if found, there := hub.Properties[name]; there && !isClaimed(c.hub.claims, cur.full) {
 		right = &found
 	}
 	return left, right
@@ -193,7 +194,7 @@ func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, r
 
 // pair decides about a field that both sides have.
 func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
-	ruled := hasClaimBelow(c.spokeClaims, cur.full) || hasClaimBelow(c.hubClaims, cur.full)
+	ruled := hasClaimBelow(c.spoke.claims, cur.full) || hasClaimBelow(c.hub.claims, cur.full)
 	differs := difference(spoke, hub, cur.full)
 	if shape := commonShape(spoke, hub); shape != nil && !ruled {
 		c.pairShape(cur, spoke, hub, shape)
@@ -221,17 +222,17 @@ func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
 
 // pairElements pairs the elements of a list or map.
 func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
-	for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+	for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
 		if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) && claim.path[len(cur.full)] != conversion.Each {
-			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", c.hubSide().shown(cur.full))
+			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", c.hub.shown(cur.full))
 			return
 		}
 	}
 	collection := c.collectionOf(cur.scope, cur.full)
 	element := cursor{full: append(slices.Clip(cur.full), conversion.Each), scope: &collection.Scope}
-	if ofSpoke, ofHub := isClaimed(c.spokeClaims, element.full), isClaimed(c.hubClaims, element.full); ofSpoke || ofHub {
-		c.preserveElement(element, elementsOf(spoke), ofSpoke, true)
-		c.preserveElement(element, elementsOf(hub), ofHub, false)
+	if ofSpoke, ofHub := isClaimed(c.spoke.claims, element.full), isClaimed(c.hub.claims, element.full); ofSpoke || ofHub {
+		c.preserveElement(element, elementsOf(spoke), ofSpoke, c.spoke)
+		c.preserveElement(element, elementsOf(hub), ofHub, c.hub)
 		return
 	}
 	if isStruct(elementsOf(spoke)) {
@@ -243,32 +244,31 @@ func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
 
 // preserveElement preserves the fields of an element that rules do not claim, if the other side has elements that a rule
 // makes of some of them, or that are made of these.
-func (c *compiler) preserveElement(cur cursor, s *schema.Structural, claimed, ofSpoke bool) {
+func (c *compiler) preserveElement(cur cursor, s *schema.Structural, claimed bool, of *side) {
 	if claimed {
 		return
 	}
-	own, _ := c.sides(!ofSpoke)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if next := cur.child(name); !isClaimed(*own.claims, next.full) {
-			c.preserveUnclaimed(next, childOf(s, name), ofSpoke)
+		if next := cur.child(name); !isClaimed(of.claims, next.full) {
+			c.preserveUnclaimed(next, childOf(s, name), of)
 		}
 	}
 	if holdsAnything(s) {
-		c.preserveUnknown(cur, ofSpoke, slices.Sorted(maps.Keys(s.Properties)))
+		c.preserveUnknown(cur, of, slices.Sorted(maps.Keys(s.Properties)))
 	}
 }
 
 // ruledElements reports whether a rule goes through all elements of a list or map.
 func (c *compiler) ruledElements(path conversion.Path) bool {
 	all := append(slices.Clip(path), conversion.Each)
-	return hasClaimBelow(c.spokeClaims, all) || hasClaimBelow(c.hubClaims, all)
+	return hasClaimBelow(c.spoke.claims, all) || hasClaimBelow(c.hub.claims, all)
 }
 
 // preserveBoth preserves a field on both sides: it has the same path and a different schema.
 func (c *compiler) preserveBoth(cur cursor, spoke, hub *schema.Structural) {
 	c.conflicting = append(c.conflicting, claim{path: cur.full})
-	c.preserveUnclaimed(cur, spoke, true)
-	c.preserveUnclaimed(cur, hub, false)
+	c.preserveUnclaimed(cur, spoke, c.spoke)
+	c.preserveUnclaimed(cur, hub, c.hub)
 }
 
 // preserveRest decides about a field with different schemas, of which rules claim a part.
@@ -277,9 +277,9 @@ func (c *compiler) preserveRest(cur cursor, spoke, hub *schema.Structural, diffe
 		if elementsOf(of) == nil {
 			continue
 		}
-		for _, claim := range slices.Concat(c.spokeClaims, c.hubClaims) {
+		for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
 			if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) {
-				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", c.hubSide().shown(cur.full), differs)
+				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", c.hub.shown(cur.full), differs)
 				return
 			}
 		}
@@ -312,56 +312,47 @@ func elementsOf(s *schema.Structural) *schema.Structural {
 
 // preserveUnclaimed preserves a field of one side: as a whole, or, if rules claim a part, the rest
 // piece by piece.
-func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, ofSpoke bool) {
-	claims := c.hubClaims
-	if ofSpoke {
-		claims = c.spokeClaims
-	}
-	if !hasClaimBelow(claims, cur.full) {
-		c.preserve(cur, ofSpoke, false)
+func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
+	if !hasClaimBelow(of.claims, cur.full) {
+		c.preserve(cur, of, false)
 		return
 	}
 	known := slices.Sorted(maps.Keys(s.Properties))
-	for _, claim := range claims {
+	for _, claim := range of.claims {
 		if len(claim.path) > len(cur.full) && claim.path.HasPrefix(cur.full) && !slices.Contains(known, claim.path[len(cur.full)]) {
 			known = append(known, claim.path[len(cur.full)])
 		}
 	}
 	for _, name := range known {
 		next := cur.child(name)
-		if !isClaimed(claims, next.full) {
-			c.preserveUnclaimed(next, childOf(s, name), ofSpoke)
+		if !isClaimed(of.claims, next.full) {
+			c.preserveUnclaimed(next, childOf(s, name), of)
 		}
 	}
 	if s.Properties == nil || holdsAnything(s) {
-		c.preserveUnknown(cur, ofSpoke, known)
+		c.preserveUnknown(cur, of, known)
 	}
-	c.preserve(cur, ofSpoke, true)
+	c.preserve(cur, of, true)
 }
 
-func (c *compiler) preserve(cur cursor, ofSpoke, shell bool) {
-	c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
+func (c *compiler) preserve(cur cursor, of *side, shell bool) {
+	c.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
 	if !shell {
-		c.notePreserved(cur, ofSpoke)
+		of.notePreserved(cur)
 	}
 }
 
-func (c *compiler) addLeaf(cur cursor, ofSpoke bool, leaf conversion.LeafField) {
-	if ofSpoke {
-		cur.scope.OnlySpoke = append(cur.scope.OnlySpoke, leaf)
-	} else {
+func (c *compiler) addLeaf(cur cursor, of *side, leaf conversion.LeafField) {
+	if of.isHub {
 		cur.scope.OnlyHub = append(cur.scope.OnlyHub, leaf)
+	} else {
+		cur.scope.OnlySpoke = append(cur.scope.OnlySpoke, leaf)
 	}
 }
 
 // notePreserved records a field for the verdict.
-func (c *compiler) notePreserved(cur cursor, ofSpoke bool) {
-	if c.preservedWithin(cur.full, ofSpoke) {
-		return
-	}
-	if ofSpoke {
-		c.preservedSpoke = append(c.preservedSpoke, cur.full)
-	} else {
-		c.preservedHub = append(c.preservedHub, cur.full)
+func (s *side) notePreserved(cur cursor) {
+	if !s.preservedWithin(cur.full) {
+		s.preserved = append(s.preserved, cur.full)
 	}
 }

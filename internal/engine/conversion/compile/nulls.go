@@ -47,9 +47,8 @@ func (c *compiler) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
 		c.noteNotRoundTrippable(cur, spoke, hub)
-		for _, ofSpoke := range []bool{true, false} {
-			c.addLeaf(cur, ofSpoke, conversion.LeafField{Path: cur.local, Null: true})
-		}
+		c.addLeaf(cur, c.spoke, conversion.LeafField{Path: cur.local, Null: true})
+		c.addLeaf(cur, c.hub, conversion.LeafField{Path: cur.local, Null: true})
 	}
 }
 
@@ -76,8 +75,8 @@ func nullsDiffer(a, b *schema.Structural) bool {
 // markNulls sets NotNull of all fields in a scope. above is its path in the spoke and in the hub.
 func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		spoke, spokeNullable := schemasOf(c.spokeOwn, above[0], exchange.Spoke)
-		hub, hubNullable := schemasOf(c.hubOwn, above[1], exchange.Hub)
+		spoke, spokeNullable := schemasOf(c.spoke.own, above[0], exchange.Spoke)
+		hub, hubNullable := schemasOf(c.hub.own, above[1], exchange.Hub)
 		markNullFields(exchange.Spoke, spoke, hubNullable)
 		markNullFields(exchange.Hub, hub, spokeNullable)
 	}

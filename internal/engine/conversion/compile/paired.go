@@ -23,15 +23,15 @@ type pairedSubtree struct {
 // pairedSubtrees returns all fields whose values are copied, parents first. Labels and annotations
 // are left out: they have no schema to compare.
 func (c *compiler) pairedSubtrees() []pairedSubtree {
-	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke, hub: c.hub}, nil)
-	for _, from := range c.spokeClaims {
-		to := c.partner(from, c.hubClaims)
+	pairs := c.pairedSubtreesIn(pairedSubtree{spoke: c.spoke.schema, hub: c.hub.schema}, nil)
+	for _, from := range c.spoke.claims {
+		to := c.partner(from, c.hub.claims)
 		if to == nil || from.rule.Move == nil || c.placeBy(from.rule) != nil || from.path[0] == "metadata" || to.path[0] == "metadata" {
 			continue
 		}
 		t := pairedSubtree{spokePath: from.path, hubPath: to.path, ruled: true}
-		t.spoke, _ = resolve(c.spoke, from.path)
-		t.hub, _ = resolve(c.hub, to.path)
+		t.spoke, _ = resolve(c.spoke.schema, from.path)
+		t.hub, _ = resolve(c.hub.schema, to.path)
 		pairs = c.pairedSubtreesIn(t, pairs)
 	}
 	return pairs
@@ -77,7 +77,6 @@ func (t pairedSubtree) child(name string, spoke, hub *schema.Structural) pairedS
 // isSeparate reports whether the fields at a common path are not one field: on at least one side,
 // the field belongs to a rule or is preserved.
 func (c *compiler) isSeparate(path conversion.Path) bool {
-	is := func(other conversion.Path) bool { return slices.Equal(path, other) }
-	return isClaimed(c.spokeClaims, path) || isClaimed(c.hubClaims, path) ||
-		slices.ContainsFunc(c.preservedSpoke, is) || slices.ContainsFunc(c.preservedHub, is)
+	return isClaimed(c.spoke.claims, path) || isClaimed(c.hub.claims, path) ||
+		contains(c.spoke.preserved, path) || contains(c.hub.preserved, path)
 }

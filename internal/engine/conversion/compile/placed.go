@@ -84,7 +84,7 @@ func (c *compiler) placed(path conversion.Path, ofHub bool) conversion.Path {
 }
 
 // shown returns a path of a side as that side has it, without places.
-func (s side) shown(path conversion.Path) conversion.Path {
+func (s *side) shown(path conversion.Path) conversion.Path {
 	if p := placeAround(s.places, path); p != nil {
 		return slices.Concat(p.inside(s.isHub), path[len(p.place):])
 	}
@@ -93,14 +93,14 @@ func (s side) shown(path conversion.Path) conversion.Path {
 
 // shown returns the path of a claim as its side has it.
 func (c *compiler) shown(of claim) conversion.Path {
-	if slices.ContainsFunc(c.spokeClaims, func(own claim) bool { return own.fldPath == of.fldPath && slices.Equal(own.path, of.path) }) {
-		return c.spokeSide().shown(of.path)
+	if slices.ContainsFunc(c.spoke.claims, func(own claim) bool { return own.fldPath == of.fldPath && slices.Equal(own.path, of.path) }) {
+		return c.spoke.shown(of.path)
 	}
-	return c.hubSide().shown(of.path)
+	return c.hub.shown(of.path)
 }
 
 // local returns a path relative to a scope around the field, as the side has it there.
-func (s side) local(path, scope conversion.Path) conversion.Path {
+func (s *side) local(path, scope conversion.Path) conversion.Path {
 	return s.shown(path)[len(s.shown(scope)):]
 }
 
@@ -126,7 +126,7 @@ func (c *compiler) findPlaces(rules []*policyRule) {
 			c.addPlace(pair, placed{rule: pair.rule, spokeForm: form, hubForm: form})
 		}
 	}
-	c.spoke, c.hub = c.withPlaces(c.spoke, false), c.withPlaces(c.hub, true)
+	c.spoke.schema, c.hub.schema = c.withPlaces(c.spoke.schema, false), c.withPlaces(c.hub.schema, true)
 }
 
 // candidates returns the rules that may pair what is in two values, outer ones first.
@@ -145,8 +145,8 @@ func (c *compiler) candidates(rules []*policyRule) []candidate {
 		if errFrom != nil || errTo != nil || from[0] == "metadata" || to[0] == "metadata" {
 			continue
 		}
-		spoke, errFrom := resolve(c.spoke, from)
-		hub, errTo := resolve(c.hub, to)
+		spoke, errFrom := resolve(c.spoke.schema, from)
+		hub, errTo := resolve(c.hub.schema, to)
 		if errFrom != nil || errTo != nil || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
 			continue
 		}
@@ -245,7 +245,7 @@ func (c *compiler) placeProblem(move candidate) string {
 	switch {
 	case !c.isInOneScope(from, to):
 		return c.otherScope(from, to)
-	case move.rule.Move != nil && (c.namesKey(c.spoke, move.from) || c.namesKey(c.hub, move.to)):
+	case move.rule.Move != nil && (c.namesKey(c.spoke.schema, move.from) || c.namesKey(c.hub.schema, move.to)):
 		return "a rule for one key of a map moves all of its value: write [*] for all keys, or move the fields in it one by one"
 	case len(from) == 1 && from[0] == "status" || len(to) == 1 && to[0] == "status":
 		return ".status has the same name in every version: move the fields in it one by one"
@@ -253,7 +253,7 @@ func (c *compiler) placeProblem(move candidate) string {
 		return "its elements are no objects, and are not paired"
 	case slices.ContainsFunc(c.places, func(p placed) bool { return slices.Equal(p.spoke, move.from) || slices.Equal(p.hub, move.to) }):
 		return "another rule moves " + move.from.String() + ", or moves to " + move.to.String() + ": give every field to one rule"
-	case hasPlaceNames(c.spokeOwn, move.from) || hasPlaceNames(c.hub, move.to):
+	case hasPlaceNames(c.spoke.own, move.from) || hasPlaceNames(c.hub.schema, move.to):
 		return "the schema has a field whose name begins with a dot or a bracket: move the fields in it one by one"
 	}
 	return ""
@@ -290,8 +290,9 @@ func (c *compiler) otherScope(from, to conversion.Path) string {
 func (c *compiler) addPlace(pair candidate, p placed) {
 	from, to := c.ends(pair)
 	scope := commonScope(from, to)
-	p.spoke, p.hub, p.place = pair.from, pair.to, append(slices.Clip(scope), c.hubSide().local(to, scope).String())
+	p.spoke, p.hub, p.place = pair.from, pair.to, append(slices.Clip(scope), c.hub.local(to, scope).String())
 	c.places = append(c.places, p)
+	c.spoke.places, c.hub.places = c.places, c.places
 }
 
 // withPlaces adds the places to the schema of one side.
@@ -385,5 +386,5 @@ func commonScope(paths ...conversion.Path) conversion.Path {
 // isInOneScope reports whether two fields are in the same elements of the same lists and maps.
 func (c *compiler) isInOneScope(from, to conversion.Path) bool {
 	scope := commonScope(from, to)
-	return !slices.Contains(c.spokeSide().local(from, scope), conversion.Each) && !slices.Contains(c.hubSide().local(to, scope), conversion.Each)
+	return !slices.Contains(c.spoke.local(from, scope), conversion.Each) && !slices.Contains(c.hub.local(to, scope), conversion.Each)
 }

@@ -34,8 +34,8 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 		own, other := c.sides(ofHub)
 		var fields []string
 		total := int64(0)
-		for _, path := range c.preserved(ofHub) {
-			if path[0] == "metadata" || c.isPartlyPreserved(path, ofHub) {
+		for _, path := range own.preserved {
+			if path[0] == "metadata" || contains(own.partlyPreserved, path) {
 				continue // an annotation already, a small label, or rarely preserved
 			}
 			size, cause := preservedSize(own.schema, path)

@@ -31,7 +31,7 @@ func (c *compiler) warnRequired() {
 // requiredWalker walks the schema of the target, beside the schema of the source.
 type requiredWalker struct {
 	c              *compiler
-	target, source side
+	target, source *side
 	ofHub          bool
 	lacking        []string
 }
@@ -70,14 +70,14 @@ func fieldOf(s *schema.Structural, name string) *schema.Structural {
 // value examines a field. The field of the same name at the source may be another field. A field
 // that is preserved as a whole also comes back as a whole.
 func (w *requiredWalker) value(target, source *schema.Structural, at conversion.Path) {
-	if slices.ContainsFunc(w.c.preserved(w.ofHub), func(path conversion.Path) bool { return slices.Equal(path, at) }) {
+	if contains(w.target.preserved, at) {
 		return
 	}
-	if claim := claimOf(*w.target.claims, at); claim != nil {
+	if claim := claimOf(w.target.claims, at); claim != nil {
 		w.ruled(target, claim)
 		return
 	}
-	if isClaimed(*w.source.claims, at) {
+	if isClaimed(w.source.claims, at) {
 		source = nil
 	}
 	w.inside(target, source, at)
@@ -97,7 +97,7 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 
 // ruled examines what a rule moves as a whole. It ignores what a rule computes.
 func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
-	from := w.c.partner(*to, *w.source.claims)
+	from := w.c.partner(*to, w.source.claims)
 	if from != nil && to.rule.Move != nil && w.c.placeBy(to.rule) == nil {
 		w.moved(target, from, to)
 	}
@@ -108,15 +108,17 @@ func (w *requiredWalker) moved(target *schema.Structural, from, to *claim) {
 	if err != nil {
 		return
 	}
-	withoutClaims := &compiler{spokeVersion: w.c.spokeVersion, hubVersion: w.c.hubVersion}
-	below := &requiredWalker{c: withoutClaims, target: side{version: w.target.version, schema: target, own: target, claims: new([]claim)}, source: side{version: w.source.version, schema: source, own: source, claims: new([]claim)}, ofHub: w.ofHub}
+	below := &requiredWalker{
+		c: &compiler{}, ofHub: w.ofHub,
+		target: &side{version: w.target.version, schema: target}, source: &side{version: w.source.version, schema: source},
+	}
 	below.inside(target, source, to.path)
 	w.lacking = append(w.lacking, below.lacking...)
 }
 
 // cause returns why a required field may be missing. It is empty if the field is always set.
 func (w *requiredWalker) cause(path conversion.Path, name string, source *schema.Structural) string {
-	claims := *w.target.claims
+	claims := w.target.claims
 	claim := claimOf(claims, path)
 	other := fieldOf(source, name)
 	switch {
@@ -124,7 +126,7 @@ func (w *requiredWalker) cause(path conversion.Path, name string, source *schema
 		return w.ruleCause(claim)
 	case hasClaimBelow(claims, path):
 		return "" // rules that set fields in it create it
-	case other == nil, slices.ContainsFunc(w.c.preserved(w.ofHub), func(preserved conversion.Path) bool { return slices.Equal(preserved, path) }):
+	case other == nil, contains(w.target.preserved, path):
 		return w.source.version + " does not have it"
 	case !isAlwaysSet(source, name) && !w.c.hasField(path, !w.ofHub):
 		return w.source.version + " does not require it"
@@ -149,7 +151,7 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 	if w.ofHub {
 		fromNothing = to.rule.hubFromNothing
 	}
-	isComputed := slices.ContainsFunc(fromNothing, func(path conversion.Path) bool { return slices.Equal(path, to.path) })
+	isComputed := contains(fromNothing, to.path)
 	if lacking := w.optionalSources(to); len(lacking) > 0 && !isComputed {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}
@@ -163,7 +165,7 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 // sources of a format rule are optional does it return them.
 func (w *requiredWalker) optionalSources(to *claim) []string {
 	var lacking []string
-	for _, from := range *w.source.claims {
+	for _, from := range w.source.claims {
 		if from.rule != to.rule {
 			continue
 		}

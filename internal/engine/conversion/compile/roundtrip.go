@@ -52,9 +52,9 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 
 // schemaAt returns the schema of a rule's field on one side, nil if there is none.
 func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
-	own, text := c.spokeOwn, from
+	own, text := c.spoke.own, from
 	if ofHub {
-		own, text = c.hub, to
+		own, text = c.hub.schema, to
 	}
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {

@@ -49,31 +49,27 @@ func (c *compiler) addRules(rules []*policyRule) {
 // side is the spoke or the hub.
 type side struct {
 	version string
-	// schema has the places, too.
+	isHub   bool
+	// schema has the places, too (placed.go), as all paths do; own is that of the version.
 	schema, own *schema.Structural
-	claims      *[]claim
 	places      []placed
-	isHub       bool
-}
-
-func (c *compiler) spokeSide() side {
-	return side{c.spokeVersion, c.spoke, c.spokeOwn, &c.spokeClaims, c.places, false}
-}
-
-func (c *compiler) hubSide() side {
-	return side{c.hubVersion, c.hub, c.hubOwn, &c.hubClaims, c.places, true}
+	// claims are the fields that rules read and write.
+	claims []claim
+	// preserved are the fields that are preserved without a rule. Of those in partlyPreserved, only some values are, while all
+	// others are copied.
+	preserved, partlyPreserved []conversion.Path
 }
 
 // sides returns the side that has a field, the hub or the spoke, and the other side.
-func (c *compiler) sides(ofHub bool) (own, other side) {
+func (c *compiler) sides(ofHub bool) (own, other *side) {
 	if ofHub {
-		return c.hubSide(), c.spokeSide()
+		return c.hub, c.spoke
 	}
-	return c.spokeSide(), c.hubSide()
+	return c.spoke, c.hub
 }
 
 // find resolves a path to a field.
-func (c *compiler) find(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) find(of *side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
@@ -96,23 +92,23 @@ func (c *compiler) find(of side, text v1alpha1.Path, fldPath place) (conversion.
 }
 
 // claim resolves a path and claims its field for the current rule.
-func (c *compiler) claim(of side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) claim(of *side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, found, ok := c.find(of, text, fldPath)
 	if !ok {
 		return nil, nil, false
 	}
-	for _, other := range *of.claims {
+	for _, other := range of.claims {
 		if path.Meets(other.path) {
 			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
 			return nil, nil, false
 		}
 	}
-	*of.claims = append(*of.claims, claim{path, fldPath, c.rule})
+	of.claims = append(of.claims, claim{path, fldPath, c.rule})
 	return path, found, true
 }
 
 // claimedMessage says that another rule already claims the field.
-func (s side) claimedMessage(path conversion.Path, other claim) string {
+func (s *side) claimedMessage(path conversion.Path, other claim) string {
 	taken := s.shown(other.path)
 	switch {
 	case len(path) > len(other.path):
@@ -165,8 +161,8 @@ type pairing struct {
 
 // claimBoth claims both fields of a rule that has one field on either side.
 func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p pairing, ok bool) {
-	from, fromSchema, fromOK := c.claim(c.spokeSide(), fromText, fldPath.Child("from"))
-	to, toSchema, toOK := c.claim(c.hubSide(), toText, fldPath.Child("to"))
+	from, fromSchema, fromOK := c.claim(c.spoke, fromText, fldPath.Child("from"))
+	to, toSchema, toOK := c.claim(c.hub, toText, fldPath.Child("to"))
 	if !fromOK || !toOK {
 		return p, false
 	}
@@ -174,10 +170,10 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p p
 	if !c.checkScope(from, to, fldPath.Child("to"), toText) {
 		return p, false
 	}
-	c.mayCollide(to, c.spokeSide(), fldPath.Child("to"), toText)
+	c.mayCollide(to, c.spoke, fldPath.Child("to"), toText)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, []conversion.Path{to}})
 	scope := commonScope(from, to)
-	p.scope, p.spoke, p.hub = c.scopeAt(scope), c.spokeSide().local(from, scope), c.hubSide().local(to, scope)
+	p.scope, p.spoke, p.hub = c.scopeAt(scope), c.spoke.local(from, scope), c.hub.local(to, scope)
 	return p, true
 }
 
@@ -187,7 +183,7 @@ func (p *pairing) exchange() conversion.Exchange {
 }
 
 func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
-	from, fromSchema, ok := c.claim(c.spokeSide(), rule.From, fldPath.Child("from"))
+	from, fromSchema, ok := c.claim(c.spoke, rule.From, fldPath.Child("from"))
 	if !ok {
 		return
 	}
@@ -216,9 +212,9 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 		}
 	}
 	scope := commonScope(append(slices.Clip(to), from)...)
-	exchange.Spoke = []conversion.Field{{Path: c.spokeSide().local(from, scope)}}
+	exchange.Spoke = []conversion.Field{{Path: c.spoke.local(from, scope)}}
 	for _, path := range to {
-		exchange.Hub = append(exchange.Hub, conversion.Field{Path: c.hubSide().local(path, scope)})
+		exchange.Hub = append(exchange.Hub, conversion.Field{Path: c.hub.local(path, scope)})
 	}
 	within := c.scopeAt(scope)
 	within.Exchanges = append(within.Exchanges, exchange)
@@ -232,11 +228,11 @@ func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversi
 		c.refuse(fldPath, field.Required(fldPath.path, "the template has a hole {"+name+"}: name the field that it is in the hub"))
 		return nil, false
 	}
-	path, found, ok := c.claim(c.hubSide(), text, fldPath)
+	path, found, ok := c.claim(c.hub, text, fldPath)
 	if !ok {
 		return nil, false
 	}
-	c.mayCollide(path, c.spokeSide(), fldPath, text)
+	c.mayCollide(path, c.spoke, fldPath, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return nil, false
@@ -284,7 +280,7 @@ func firstHole(text string) string {
 // are paired one by one.
 func (c *compiler) checkScope(from, to conversion.Path, fldPath place, text v1alpha1.Path) bool {
 	if !c.isInOneScope(from, to) {
-		other := c.spokeSide().shown(from).String()
+		other := c.spoke.shown(from).String()
 		if other == string(text) {
 			other = to.String()
 		}
@@ -296,10 +292,10 @@ func (c *compiler) checkScope(from, to conversion.Path, fldPath place, text v1al
 		if segment != conversion.Each {
 			continue
 		}
-		spoke, _ := resolve(c.spoke, common[:i])
-		hub, _ := resolve(c.hub, common[:i])
+		spoke, _ := resolve(c.spoke.schema, common[:i])
+		hub, _ := resolve(c.hub.schema, common[:i])
 		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hubSide().shown(common[:i]))
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hub.shown(common[:i]))
 			return false
 		}
 	}
@@ -315,9 +311,9 @@ func (c *compiler) missingMove(from, to conversion.Path) string {
 			continue
 		}
 		if c.isInOneScope(a, b) {
-			return fmt.Sprintf(": add a move of %s to %s", c.spokeSide().shown(a), c.hubSide().shown(b))
+			return fmt.Sprintf(": add a move of %s to %s", c.spoke.shown(a), c.hub.shown(b))
 		}
-		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spokeSide().shown(a), c.hubSide().shown(b))
+		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spoke.shown(a), c.hub.shown(b))
 	}
 	return ""
 }
@@ -335,7 +331,7 @@ func elementsIn(path conversion.Path) (positions []int) {
 // collectionOf finds or adds a list or map of a scope, or an object with a place, by its complete path.
 func (c *compiler) collectionOf(s *conversion.Scope, full conversion.Path) *conversion.Collection {
 	around := scopeAround(full)
-	made := conversion.Collection{Spoke: c.spokeSide().local(full, around), Hub: c.hubSide().local(full, around)}
+	made := conversion.Collection{Spoke: c.spoke.local(full, around), Hub: c.hub.local(full, around)}
 	if p := c.placeOf(full); p != nil {
 		made.SpokeForm, made.HubForm, made.Key, made.IntegerKey = p.spokeForm, p.hubForm, p.key, p.integerKey
 		made.Spoke, made.Hub = withoutEach(made.Spoke), withoutEach(made.Hub)
@@ -345,7 +341,7 @@ func (c *compiler) collectionOf(s *conversion.Scope, full conversion.Path) *conv
 			return &s.Collections[i]
 		}
 	}
-	for _, root := range []*schema.Structural{c.spoke, c.hub} { // one of them may have anything there
+	for _, root := range []*schema.Structural{c.spoke.schema, c.hub.schema} { // one of them may have anything there
 		if of, err := resolve(root, full); c.placeOf(full) == nil && err == nil && valuesOf(of) != nil {
 			made.SpokeForm, made.HubForm = conversion.FormMap, conversion.FormMap
 		}
@@ -360,8 +356,8 @@ func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Pa
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
 		at := [2]conversion.Path{slices.Concat(within[0], collection.Spoke), slices.Concat(within[1], collection.Hub)}
-		spoke, errSpoke := resolve(c.spokeOwn, at[0])
-		hub, errHub := resolve(c.hubOwn, at[1])
+		spoke, errSpoke := resolve(c.spoke.own, at[0])
+		hub, errHub := resolve(c.hub.own, at[1])
 		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
 			collection.Keys = c.sharedKeys(c.placed(append(slices.Clip(at[1]), conversion.Each, ""), true), spoke, hub)
 		}
@@ -379,7 +375,7 @@ func (c *compiler) sharedKeys(inElements conversion.Path, spoke, hub *schema.Str
 	for i, ofHub := range hub.XListMapKeys {
 		ofSpoke := spoke.XListMapKeys[i]
 		left, right := childOf(spoke.Items, ofSpoke), childOf(hub.Items, ofHub)
-		from, to := overlapping(c.spokeClaims, at(ofSpoke)), overlapping(c.hubClaims, at(ofHub))
+		from, to := overlapping(c.spoke.claims, at(ofSpoke)), overlapping(c.hub.claims, at(ofHub))
 		isMoved := from != nil && to != nil && from.rule == to.rule && from.rule.Move != nil
 		if left == nil || right == nil || typeName(left) != typeName(right) || !isMoved && (from != nil || to != nil || ofSpoke != ofHub) {
 			return nil

@@ -28,7 +28,7 @@ func (c *compiler) warnStricter() {
 			for _, limit := range stricter(from, to, source.version) {
 				fields = append(fields, pathText(target.shown(path))+" has "+limit)
 			}
-			if claim := claimOf(*target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
+			if claim := claimOf(target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
 				nulls = append(nulls, pathText(target.shown(path)))
 			}
 		}
@@ -47,9 +47,9 @@ func (c *compiler) warnStricter() {
 func (c *compiler) strictTables(ofHub bool) []string {
 	target, source := c.sides(ofHub)
 	var fields []string
-	for _, to := range *target.claims {
+	for _, to := range target.claims {
 		rule := to.rule.Values
-		if from := c.partner(to, *source.claims); rule == nil || from == nil || from.path[0] == "metadata" {
+		if from := c.partner(to, source.claims); rule == nil || from == nil || from.path[0] == "metadata" {
 			continue
 		}
 		own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)

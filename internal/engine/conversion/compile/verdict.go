@@ -75,8 +75,8 @@ func (c *compiler) leaves() []FieldVerdict {
 // either side.
 func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
 	own, _ := c.sides(ofHub)
-	owned := slices.Concat(c.preserved(ofHub), c.partlyPreserved(ofHub))
-	for _, claim := range *own.claims {
+	owned := slices.Concat(own.preserved, own.partlyPreserved)
+	for _, claim := range own.claims {
 		if c.placeBy(claim.rule) == nil {
 			owned = append(owned, claim.path)
 		}
@@ -120,28 +120,20 @@ func (c *compiler) keyOf(p placed, ofHub bool) conversion.Path {
 	return append(slices.Clip(p.place), conversion.Each, p.key)
 }
 
-// preserved returns the fields of a side that are preserved without a rule.
-func (c *compiler) preserved(ofHub bool) []conversion.Path {
-	if ofHub {
-		return c.preservedHub
-	}
-	return c.preservedSpoke
-}
-
 func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	own, _ := c.sides(ofHub)
-	leaf := FieldVerdict{Spoke: c.spokeVersion, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
-	if claim := claimOf(*own.claims, path); claim != nil {
+	leaf := FieldVerdict{Spoke: c.spoke.version, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
+	if claim := claimOf(own.claims, path); claim != nil {
 		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
 		leaf.Owner = claim.rule.owner()
 		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.staysIn(path, ofHub)
 		return leaf
 	}
-	leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub) || c.staysIn(path, ofHub)
-	for _, preserved := range c.preserved(ofHub) {
+	leaf.PartlyPreserved = contains(own.partlyPreserved, path) || c.staysIn(path, ofHub)
+	for _, preserved := range own.preserved {
 		if path.HasPrefix(preserved) {
 			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
-			leaf.PartlyPreserved = c.isPartlyPreserved(path, ofHub)
+			leaf.PartlyPreserved = contains(own.partlyPreserved, path)
 		}
 	}
 	if moved := placeAround(c.places, path); moved != nil && leaf.Owner == OwnerExact {

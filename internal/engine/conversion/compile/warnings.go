@@ -30,7 +30,7 @@ func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowActi
 func (c *compiler) warnDifferences() {
 	if len(c.differences) > 0 {
 		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
-			c.spokeVersion, c.hubVersion, few(c.differences))
+			c.spoke.version, c.hub.version, few(c.differences))
 	}
 }
 
@@ -55,7 +55,7 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 		if err != nil {
 			continue
 		}
-		if list := c.listWithoutKeys(c.placed(path, leaf.Version != c.spokeVersion)); list != "" {
+		if list := c.listWithoutKeys(c.placed(path, leaf.Version != c.spoke.version)); list != "" {
 			if byList[list] == nil {
 				lists = append(lists, list)
 			}
@@ -75,8 +75,8 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 		if segment != conversion.Each {
 			continue
 		}
-		spoke, errSpoke := resolve(c.spoke, path[:i])
-		hub, errHub := resolve(c.hub, path[:i])
+		spoke, errSpoke := resolve(c.spoke.schema, path[:i])
+		hub, errHub := resolve(c.hub.schema, path[:i])
 		if errSpoke != nil || errHub != nil {
 			return ""
 		}
@@ -84,7 +84,7 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 			continue
 		}
 		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(append(slices.Clip(path[:i+1]), ""), spoke, hub) == nil {
-			return c.hubSide().shown(path[:i]).String()
+			return c.hub.shown(path[:i]).String()
 		}
 	}
 	return ""
@@ -94,15 +94,14 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 // rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
 // one for the other.
 func (c *compiler) warnSameName() {
-	for _, from := range c.spokeClaims {
+	for _, from := range c.spoke.claims {
 		if from.rule.drops() || from.path[0] == "metadata" {
 			continue
 		}
-		path := c.spokeSide().shown(from.path)
-		is := func(other conversion.Path) bool { return slices.Equal(path, other) }
-		if _, err := resolve(c.hub, path); err == nil && slices.ContainsFunc(c.preservedHub, is) {
+		path := c.spoke.shown(from.path)
+		if _, err := resolve(c.hub.schema, path); err == nil && contains(c.hub.preserved, path) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
-				path, c.hubVersion, c.spokeVersion, shortRule(from.rule.fldPath.String()))
+				path, c.hub.version, c.spoke.version, shortRule(from.rule.fldPath.String()))
 		}
 	}
 }
