@@ -69,7 +69,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 			"the API server converts no objects of unknown structure: set it to false, and give each version a structural schema"))
 		return result
 	}
-	schemas, errs := structuralSchemas(crd)
+	schemas, stripped, errs := readSchemas(crd)
 	result.Errors = append(result.Errors, errs...)
 	spokes := expand(rules)
 	result.Errors = append(result.Errors, spokes.errs...)
@@ -82,10 +82,9 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	ruleset := &conversion.Ruleset{
 		Format: conversion.RulesetFormat, CRD: crd.Name, Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind,
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)),
+		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)), Schemas: stripped,
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
-	result.Errors = append(result.Errors, addSchemas(ruleset, crd)...)
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
 			compileSpoke(version, rules, spokes, schemas, ruleset, &result)
@@ -107,41 +106,26 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	return result
 }
 
-// addSchemas adds the stripped schemas of all versions to the ruleset.
-func addSchemas(ruleset *conversion.Ruleset, crd *apiextensionsv1.CustomResourceDefinition) (errs field.ErrorList) {
-	ruleset.Schemas = map[string]json.RawMessage{}
-	for i := range crd.Spec.Versions {
-		version := &crd.Spec.Versions[i]
+// readSchemas reads the schemas of all versions, and strips them. The API server has accepted them.
+func readSchemas(crd *apiextensionsv1.CustomResourceDefinition) (schemas map[string]*schema.Structural, stripped map[string]json.RawMessage, errs field.ErrorList) {
+	schemas, stripped = map[string]*schema.Structural{}, map[string]json.RawMessage{}
+	for _, version := range crd.Spec.Versions {
 		var props *apiextensionsv1.JSONSchemaProps
 		if version.Schema != nil {
 			props = version.Schema.OpenAPIV3Schema
 		}
-		text, err := strip.Of(props)
-		if err != nil {
-			errs = append(errs, field.Invalid(
-				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name, err.Error()))
-			continue
+		structural, err := structuralOf(props)
+		if err == nil {
+			schemas[version.Name] = structural
+			stripped[version.Name], err = strip.Of(props)
 		}
-		ruleset.Schemas[version.Name] = text
-	}
-	return errs
-}
-
-// structuralSchemas reads the schemas of all versions. The API server has accepted them.
-func structuralSchemas(crd *apiextensionsv1.CustomResourceDefinition) (map[string]*schema.Structural, field.ErrorList) {
-	schemas, errs := map[string]*schema.Structural{}, field.ErrorList{}
-	for i := range crd.Spec.Versions {
-		version := &crd.Spec.Versions[i]
-		structural, err := structuralOf(version)
 		if err != nil {
 			errs = append(errs, field.Invalid(
 				field.NewPath("CustomResourceDefinition", "spec", "versions").Key(version.Name).Child("schema"), version.Name,
 				"the schema is not structural: "+err.Error()))
-			continue
 		}
-		schemas[version.Name] = structural
 	}
-	return schemas, errs
+	return schemas, stripped, errs
 }
 
 func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) field.ErrorList {

@@ -16,12 +16,12 @@ import (
 )
 
 // structuralOf reads the schema of a version. A version without a schema preserves all fields.
-func structuralOf(version *apiextensionsv1.CustomResourceDefinitionVersion) (*schema.Structural, error) {
-	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+func structuralOf(props *apiextensionsv1.JSONSchemaProps) (*schema.Structural, error) {
+	if props == nil {
 		return &schema.Structural{Generic: schema.Generic{Type: "object"}, Extensions: schema.Extensions{XPreserveUnknownFields: true}}, nil
 	}
 	internal := &apiextensions.JSONSchemaProps{}
-	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, internal, nil)
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil)
 	if err != nil {
 		return nil, err
 	}

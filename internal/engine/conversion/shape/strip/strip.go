@@ -24,7 +24,8 @@ import (
 type props = apiextensionsv1.JSONSchemaProps
 
 // Of strips a structural schema of everything that does not decide whether a value fits,
-// such as descriptions, examples and CEL rules. It keeps defaults, because the API server
+// such as descriptions, examples and CEL rules. It does not look for what a structural schema
+// must not have, such as $ref. It keeps defaults, because the API server
 // fills them in before it validates, so that they satisfy required fields and the keys of
 // list maps. A nil schema allows every value. Equal schemas give equal bytes.
 func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
@@ -39,27 +40,11 @@ func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
 }
 
 func strip(s *props) (*form.Node, error) {
-	if err := supported(s); err != nil {
-		return nil, err
-	}
 	node, err := stripValue(s)
 	if err != nil {
 		return nil, err
 	}
 	return node, errors.Join(addMembers(s, node), addElements(s, node), addJunctors(s, node))
-}
-
-// supported returns an error for fields that a structural schema must not have.
-func supported(s *props) error {
-	switch {
-	case s.Ref != nil && *s.Ref != "":
-		return errors.New("$ref is not supported in a structural schema")
-	case len(s.PatternProperties) > 0, len(s.Dependencies) > 0, len(s.Definitions) > 0, s.AdditionalItems != nil:
-		return errors.New("patternProperties, dependencies, definitions and additionalItems are not supported in a structural schema")
-	case s.Items != nil && len(s.Items.JSONSchemas) > 0:
-		return errors.New("items must be one schema, not a list of schemas")
-	}
-	return nil
 }
 
 // stripValue strips a schema without those of members, elements and junctors.
