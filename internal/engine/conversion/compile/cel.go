@@ -4,6 +4,7 @@
 package compile
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"math"
@@ -33,14 +34,11 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	scope := c.scopeAt(within)
-	spoke, exchange.CEL.SpokeAround, spokeOK = c.takeAround(spoke, c.spoke, within)
-	hub, exchange.CEL.HubAround, hubOK = c.takeAround(hub, c.hub, within)
-	if !spokeOK || !hubOK {
-		return
-	}
-	exchange.Spoke, exchange.CEL.Spoke, spokeOK = c.celFields(spoke, c.spoke, within)
-	exchange.Hub, exchange.CEL.Hub, hubOK = c.celFields(hub, c.hub, within)
-	if spokeOK && hubOK && c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
+	spoke, exchange.CEL.SpokeAround = takeAround(spoke, c.spoke, within)
+	hub, exchange.CEL.HubAround = takeAround(hub, c.hub, within)
+	exchange.Spoke, exchange.CEL.Spoke = spoke.fieldsIn(c.spoke, within)
+	exchange.Hub, exchange.CEL.Hub = hub.fieldsIn(c.hub, within)
+	if c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
 		} else {
@@ -85,6 +83,7 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 // celSide is one side of a cel rule: its fields, sorted by their names.
 type celSide struct {
 	fields []celcheck.Field
+	shapes []json.RawMessage
 	paths  []conversion.Path
 	texts  []v1alpha1.Path
 	// named is the member of the rule that names the fields.
@@ -144,9 +143,16 @@ func (c *compiler) celSide(
 			}
 		}
 		path, schema, found := find(of, fields[name], named.Key(name))
-		ok = ok && found
+		if ok = ok && found; !found {
+			continue
+		}
+		shape, err := celcheck.Shape(schema)
+		if err != nil {
+			c.refuse(named.Key(name), field.InternalError(named.Key(name).path, err))
+			ok = false
+		}
 		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
-		s.paths, s.texts = append(s.paths, path), append(s.texts, fields[name])
+		s.shapes, s.paths, s.texts = append(s.shapes, shape), append(s.paths, path), append(s.texts, fields[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
 		if _, named := fields[name]; !named {
@@ -194,24 +200,20 @@ func isAround(of *side, path, within conversion.Path) bool {
 }
 
 // takeAround returns a side without the fields around a scope, and these.
-func (c *compiler) takeAround(s celSide, of *side, within conversion.Path) (own celSide, around []conversion.FieldAround, ok bool) {
+func takeAround(s celSide, of *side, within conversion.Path) (own celSide, around []conversion.FieldAround) {
 	own.named = s.named
 	for i, f := range s.fields {
 		if !isAround(of, s.paths[i], within) {
-			own.fields, own.paths, own.texts = append(own.fields, f), append(own.paths, s.paths[i]), append(own.texts, s.texts[i])
+			own.fields, own.shapes, own.paths, own.texts = append(own.fields, f), append(own.shapes, s.shapes[i]), append(own.paths, s.paths[i]), append(own.texts, s.texts[i])
 			continue
-		}
-		cel, ok := c.celField(s, i)
-		if !ok {
-			return s, nil, false
 		}
 		scope, up := scopeFor(s.paths[i], within), 0
 		for at := within; len(at) > len(scope); at = scopeBeyond(at) {
 			up++
 		}
-		around = append(around, conversion.FieldAround{CELField: cel, Up: up, Path: of.local(s.paths[i], scope)})
+		around = append(around, conversion.FieldAround{CELField: s.field(i), Up: up, Path: of.local(s.paths[i], scope)})
 	}
-	return own, around, true
+	return own, around
 }
 
 func (c *compiler) checkExpressions(spoke, hub celSide, within conversion.Path, fromNothing bool, fldPath place) (ok bool) {
@@ -269,25 +271,15 @@ func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
 	return elements
 }
 
-// celFields returns the fields and expressions of a side in the form of the ruleset.
-func (c *compiler) celFields(s celSide, of *side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField, ok bool) {
-	for i := range s.fields {
-		f, ok := c.celField(s, i)
-		if !ok {
-			return nil, nil, false
-		}
-		fields, cel = append(fields, conversion.Field{Path: of.local(s.paths[i], within)}), append(cel, f)
+// fieldsIn returns the fields and expressions of a side in the form of the ruleset.
+func (s *celSide) fieldsIn(of *side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField) {
+	for i, path := range s.paths {
+		fields, cel = append(fields, conversion.Field{Path: of.local(path, within)}), append(cel, s.field(i))
 	}
-	return fields, cel, true
+	return fields, cel
 }
 
-// celField returns a field of expressions in the form of the ruleset.
-func (c *compiler) celField(s celSide, i int) (of conversion.CELField, ok bool) {
-	f := s.fields[i]
-	shape, err := celcheck.Shape(f.Schema)
-	if err != nil {
-		c.refuse(s.fieldPath(i), field.InternalError(s.fieldPath(i).path, err))
-		return of, false
-	}
-	return conversion.CELField{Name: f.Name, Schema: shape, Expression: f.Expression}, true
+// field returns a field of expressions in the form of the ruleset.
+func (s *celSide) field(i int) conversion.CELField {
+	return conversion.CELField{Name: s.fields[i].Name, Schema: s.shapes[i], Expression: s.fields[i].Expression}
 }
