@@ -4,7 +4,6 @@
 package compile
 
 import (
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -101,12 +100,7 @@ func valuesIn(s *schema.Structural) []string {
 	if s == nil || s.Type == "string" || s.ValueValidation == nil && s.Type != "boolean" {
 		return enumOf(s)
 	}
-	var values []string
-	for _, allowed := range validationOf(s).Enum {
-		if text, err := json.Marshal(allowed.Object); err == nil {
-			values = append(values, string(text))
-		}
-	}
+	values := asJSON(validationOf(s).Enum)
 	if values == nil && s.Type == "boolean" {
 		return []string{"true", "false"}
 	}
