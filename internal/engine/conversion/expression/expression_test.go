@@ -238,25 +238,14 @@ func TestEvaluateTooMuch(t *testing.T) {
 	}
 }
 
-func TestEvaluateSeveralFields(t *testing.T) {
-	got := unpacker(t).Evaluate(Input{Values: [][]byte{[]byte("131075")}}, new(Budget))
-	expect.Equal(t, "results", [][]byte{[]byte("2"), []byte("3"), nil}, got)
-}
-
-// unpacker computes three fields, one of them never.
-func unpacker(t testing.TB) *Program {
-	t.Helper()
+// TestEvaluateAtOnce computes three fields, one of them hardly ever, in several goroutines.
+func TestEvaluateAtOnce(t *testing.T) {
 	program, err := New([]Field{{Name: "packed", Schema: schemaOf(t, integer)}}, []Field{
 		{Name: "high", Schema: schemaOf(t, integer), Expression: "self.packed / 65536"},
 		{Name: "low", Schema: schemaOf(t, integer), Expression: "self.packed % 65536"},
 		{Name: "never", Schema: schemaOf(t, text), Expression: "self.packed > 0 ? string(1 / 0) : ''"},
 	})
 	expect.NoError(t, err)
-	return program
-}
-
-func TestEvaluateAtOnce(t *testing.T) {
-	program := unpacker(t)
 	var running sync.WaitGroup
 	for worker := range 8 {
 		running.Go(func() {

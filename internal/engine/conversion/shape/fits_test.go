@@ -191,3 +191,14 @@ func TestFitsManyWrongElementsEndsAtTheFirst(t *testing.T) {
 	value := []byte(`[` + strings.Repeat(`"b",`, 250_000) + `"b"]`)
 	expect.Equal(t, "error", "[0] does not match the pattern", fmt.Sprint(s.Fits(value)))
 }
+
+// TestFitsAllocatesNothing checks that usual objects cause no allocations.
+func TestFitsAllocatesNothing(t *testing.T) {
+	for schema, value := range map[string]string{
+		"{type: string}": `"nginx:1.27"`, "{type: integer}": `8080`,
+		"{type: object, properties: {a: {type: string}, b: {type: object, additionalProperties: {type: integer}}}}": `{"a":"b","b":{"c":1,"d":2}}`,
+	} {
+		s, text := read(t, schemaOf(t, schema)), []byte(value)
+		expect.Equal(t, schema+": allocations", 0, testing.AllocsPerRun(100, func() { _ = s.Fits(text) }))
+	}
+}
