@@ -6,6 +6,7 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -61,7 +63,9 @@ func TestLiveObjectFails(t *testing.T) {
 		crd.Spec.Versions = versionsOf(t, "v1beta1", "v1")
 	})
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
-	patch(t, big, `{"hostPort":"a:1"}`)
+	expect.Success(t, "the API server stores at the other version", func(ctx context.Context) error {
+		return cluster.Patch(ctx, big, client.RawPatch(types.MergePatchType, []byte(`{"hostPort":"a:1"}`)))
+	})
 	expect.Eventually(t, "it is over", func() (bool, string) {
 		is := getPolicy(t, policy)
 		found := apimeta.FindStatusCondition(is.Status.Conditions, v1alpha1.ConversionsFailingCondition)
