@@ -9,7 +9,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// differ finds what comes back in another way.
+// differ finds what comes back in another way. Addresses share their memory until something is found.
 type differ struct {
 	*namer
 	found []Entry
@@ -17,16 +17,17 @@ type differ struct {
 
 // object finds what turns a whole object base into x: in metadata, labels and annotations only. skip is not compared.
 func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
-	at := Address{{Name: "metadata"}}
+	const usual = 16
+	at := append(make(Address, 0, usual), Segment{Name: "metadata"})
 	for _, name := range [...]string{"labels", "annotations"} {
 		from, to := base.Get("metadata").Get(name), x.Get("metadata").Get(name)
 		if from == to || to != nil && !to.Is(tree.Object) {
 			continue
 		}
 		texts := Segment{Name: name}
-		d.members(at.with(texts), from, to, s.member("metadata").in(texts), skip.in(at[0]).in(texts))
+		d.members(append(at, texts), from, to, s.member("metadata").in(texts), skip.in(at[0]).in(texts))
 	}
-	d.members(nil, base, x, s, skip)
+	d.members(at[:0], base, x, s, skip)
 }
 
 // placeUnits is the work for each byte of an address: it is as long as all names above the value.
@@ -34,6 +35,7 @@ const placeUnits = 4
 
 func (d *differ) add(e Entry) {
 	d.Spend(placeUnits*e.At.size(), e.At.size())
+	e.At = slices.Clone(e.At)
 	d.found = append(d.found, e)
 }
 
@@ -77,14 +79,14 @@ func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) 
 		switch {
 		case inner.isWhole(), isEnvelope(at, m.Name), s.isNone(m.Value):
 		case other == nil:
-			d.missing(at.with(segment), m.Value, inner)
+			d.missing(append(at, segment), m.Value, inner)
 		default:
-			d.value(at.with(segment), other, m.Value, s.member(m.Name), inner)
+			d.value(append(at, segment), other, m.Value, s.member(m.Name), inner)
 		}
 	}
 	for i, m := range base.Members() {
 		if segment := (Segment{Name: m.Name}); x.Near(i, m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
-			d.add(Entry{Kind: Absent, At: at.with(segment), Replaced: d.identify(m.Value)})
+			d.add(Entry{Kind: Absent, At: append(at, segment), Replaced: d.identify(m.Value)})
 		}
 	}
 }
@@ -125,7 +127,6 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		return
 	}
 	kept, last, ordered := make([]bool, base.Len()), -1, true
-	element := at.with(Segment{Element: true})
 	for i, j := range pairs {
 		if j < 0 {
 			continue
@@ -137,16 +138,15 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 			continue
 		}
 		// The name of an element may be a digest, which few need.
-		d.value(element, from, to, s.elem(), skip)
+		d.value(append(at, Segment{Element: true}), from, to, s.elem(), skip)
 		for k := start; k < len(d.found); k++ {
-			d.found[k].At = slices.Clone(d.found[k].At)
 			d.found[k].At[len(at)] = name(j)
 			d.found[k].At[len(at)].place = i + 1
 		}
 	}
 	for j := range kept {
 		if !kept[j] {
-			d.add(Entry{Kind: Absent, At: at.with(name(j)), Replaced: d.identify(base.Elems()[j])})
+			d.add(Entry{Kind: Absent, At: append(at, name(j)), Replaced: d.identify(base.Elems()[j])})
 		}
 	}
 	if !ordered {

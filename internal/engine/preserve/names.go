@@ -27,9 +27,7 @@ type named struct {
 	at map[string]int
 }
 
-func newNamer(a *tree.Arena, run uint32) *namer {
-	return &namer{a, run, map[*tree.Node]named{}}
-}
+func newNamer(a *tree.Arena, run uint32) *namer { return &namer{Arena: a, run: run} }
 
 // of names the elements of a list.
 func (n *namer) of(list *tree.Node, s Schema) named {
@@ -45,6 +43,9 @@ func (n *namer) of(list *tree.Node, s Schema) named {
 			name += "," + strconv.Itoa(count[name])
 		}
 		of.names[i], of.at[name] = name, i
+	}
+	if n.lists == nil {
+		n.lists = map[*tree.Node]named{}
 	}
 	n.lists[list] = of
 	return of
