@@ -140,10 +140,7 @@ func (n *namer) pair(base, list *tree.Node, s Schema) []int {
 	taken := make([]bool, len(base.Elems()))
 	take := func(i, j int) { pairs[i], taken[j] = j, true }
 	keys := s.keys()
-	at := make(map[*tree.Node]int, list.Len())
-	for i, element := range list.Elems() {
-		at[element] = i
-	}
+	at := indexes(list)
 	left := map[string][]int{}
 	for j, element := range base.Elems() {
 		if i, found := originIn(element, at); found && pairs[i] < 0 {
@@ -185,6 +182,15 @@ func pairGaps(base, list *tree.Node, pairs []int, taken []bool) {
 			next++
 		}
 	}
+}
+
+// indexes returns the indexes of the elements of a list.
+func indexes(list *tree.Node) map[*tree.Node]int {
+	at := make(map[*tree.Node]int, list.Len())
+	for i, element := range list.Elems() {
+		at[element] = i
+	}
+	return at
 }
 
 // originIn returns the index of the element that another one was converted from, perhaps in several runs.

@@ -71,10 +71,7 @@ func (s Schema) nearElements(a *tree.Arena, shown, seen, live *tree.Node, skip *
 
 // nearWithoutKeys compares the elements that were converted from the same one of live, and counts the others.
 func (s Schema) nearWithoutKeys(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) bool {
-	at := make(map[*tree.Node]int, live.Len())
-	for i, element := range live.Elems() {
-		at[element] = i
-	}
+	at := indexes(live)
 	was, madeBefore := byOrigin(shown, at)
 	now, made := byOrigin(seen, at)
 	var others []*tree.Node

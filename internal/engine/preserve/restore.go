@@ -38,6 +38,8 @@ type restorer struct {
 	// needed.
 	schemas    map[*tree.Node]Schema
 	otherNames map[keyedList]map[string]string
+	// counts has how often lists have an element, by its digest.
+	counts map[*tree.Node]map[string]int
 	// shown is what the other version has of base and the entries that are restored so far.
 	shown *tree.Node
 }
@@ -98,7 +100,7 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 		e.Fate = Superseded
 	case where.misfit:
 		return r.sortFitting(e, where, judged)
-	case e.Kind == Insert && where.schema.isSet() && slices.ContainsFunc(where.value.Elems(), func(element *tree.Node) bool { return r.Equal(element, e.Value) }):
+	case e.Kind == Insert && where.schema.isSet() && r.has(where.value, e.Value):
 		e.Fate = Restored // a client has made the element again
 	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
 		// A client has made the object again: each member is by itself.
@@ -256,10 +258,9 @@ func (r *restorer) collectElements(value *tree.Node, s Schema) {
 // asElement returns an inserted element as the value of the element with its keys, if a client has made one.
 func (r *restorer) asElement(e *Entry) *Entry {
 	list, s := r.find(r.base, r.schema, e.At)
-	name := keyName(r.Arena, e.Value, s.keys())
-	at := e.At.with(Segment{Name: name, Element: true})
+	at := r.keyed(e.At, list, s, e.Value)
 	isRenamed := func(key string) bool { return r.isMade(at.with(Segment{Name: key})) } // that element gets another key
-	if name != "" && r.element(list, s, name) != nil && !slices.ContainsFunc(s.keys(), isRenamed) {
+	if at != nil && !slices.ContainsFunc(s.keys(), isRenamed) {
 		element := r.partOf(e, at, e.Value)
 		element.Kind, element.Index = Value, 0
 		return element
@@ -267,13 +268,31 @@ func (r *restorer) asElement(e *Entry) *Entry {
 	return e
 }
 
+// keyed returns the address of the element of a list that has the keys of a value, nil if there is none.
+func (r *restorer) keyed(at Address, list *tree.Node, s Schema, value *tree.Node) Address {
+	name := keyName(r.Arena, value, s.keys())
+	if name == "" || r.element(list, s, name) == nil {
+		return nil
+	}
+	return at.with(Segment{Name: name, Element: true})
+}
+
+// has reports whether a list has an element. Lists are counted once.
+func (r *restorer) has(list, value *tree.Node) bool {
+	if r.counts[list] == nil {
+		if r.counts == nil {
+			r.counts = map[*tree.Node]map[string]int{}
+		}
+		r.counts[list] = count(r.Arena, list.Elems())
+	}
+	return r.counts[list][r.Digest(value)] > 0
+}
+
 // elementsOf returns the elements of a list that a client has made again as entries of their own.
 func (r *restorer) elementsOf(e *Entry, at location) (parts []*Entry) {
-	keys := at.schema.keys()
 	for i, value := range e.Value.Elems() {
-		name := keyName(r.Arena, value, keys)
-		if name != "" && r.element(at.value, at.schema, name) != nil {
-			parts = append(parts, r.partOf(e, e.At.with(Segment{Name: name, Element: true}), value))
+		if element := r.keyed(e.At, at.value, at.schema, value); element != nil {
+			parts = append(parts, r.partOf(e, element, value))
 			continue
 		}
 		part := r.partOf(e, e.At, value)
