@@ -158,18 +158,11 @@ func (c *Checker) changedByStoring(e edited, object, written any) []Difference {
 	if err != nil {
 		return nil
 	}
-	read, err := c.converter.Convert(nil, stored, e.to)
-	if err != nil {
+	read, ok := c.convertFilled(stored, e.to)
+	if !ok {
 		return nil
 	}
-	x, _, err := c.versions[e.to].accept(read)
-	if err != nil {
-		return nil
-	}
-	if x, err = c.versions[e.to].fill(x.tree); err != nil {
-		return nil
-	}
-	return Differences(written, c.resource().Without(x.tree))
+	return Differences(written, read)
 }
 
 // compatible returns those of the differences that could have come back: without them, the object is the
@@ -177,15 +170,11 @@ func (c *Checker) changedByStoring(e edited, object, written any) []Difference {
 func (c *Checker) compatible(e edited, changed value, expected, returned any, found []Difference) (kept []Difference) {
 	shown := func(of ...Difference) []Difference {
 		tree := withBefore("", expected, returned, pathsOf(of...))
-		there, ok := c.convertBare(tree, e.to)
+		there, ok := c.convertFilled(preserved.Encode(tree), e.to)
 		if !ok {
 			return nil
 		}
-		x, err := c.versions[e.to].fill(there)
-		if err != nil {
-			return nil
-		}
-		return Differences(x.tree, c.resource().Without(changed.tree))
+		return Differences(there, c.resource().Without(changed.tree))
 	}
 	if len(found) == 0 {
 		return nil
@@ -264,11 +253,25 @@ func (c *Checker) recordEdit(kind Kind, e edited, d Difference, text string) {
 
 // convertBare converts an edited object, and returns the result without preserved data.
 func (c *Checker) convertBare(tree any, to string) (any, bool) {
-	text, err := c.converter.Convert(nil, preserved.Encode(tree), to)
+	return c.convertText(preserved.Encode(tree), to)
+}
+
+// convertFilled is convertText with the defaults of the version.
+func (c *Checker) convertFilled(text []byte, to string) (any, bool) {
+	bare, ok := c.convertText(text, to)
+	if !ok {
+		return nil, false
+	}
+	x, err := c.versions[to].fill(bare)
+	return x.tree, err == nil
+}
+
+func (c *Checker) convertText(text []byte, to string) (any, bool) {
+	converted, err := c.converter.Convert(nil, text, to)
 	if err != nil {
 		return nil, false
 	}
-	x, _, err := c.versions[to].accept(text)
+	x, _, err := c.versions[to].accept(converted)
 	return c.resource().Without(x.tree), err == nil
 }
 
