@@ -169,13 +169,14 @@ func testApply(t *testing.T, s *apiServer) {
 // was read from the cluster, and owns it.
 func testApplyPreserved(t *testing.T, s *apiServer) {
 	k := s.installGadgets(t, "kept")
-	const annotation = "metadata: {annotations: {conversion-operator.io/v1.gadgets.kept.example.com: '{\"format\":3,\"rules\":\"\",\"hidden\":{\"/spec/tier\":\"gold\"}}'}}"
+	applied{
+		what: "at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",
+		old: "spec: {team: a}", current: "spec: {tier: gold, team: a}",
+		owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}}",
+	}.play(t, k)
+	const name = "conversion-operator.io/v1.gadgets.kept.example.com"
+	annotation := fmt.Sprintf("metadata: {annotations: {%s: '%s'}}", name, k.get(t, "v1alpha1", "one").GetAnnotations()[name])
 	for _, step := range []applied{
-		{
-			what: "at the new version", version: "v1", manager: "new", fields: "spec: {tier: gold, team: a}",
-			old: "spec: {team: a}", current: "spec: {tier: gold, team: a}",
-			owners: "{new v1: {f:spec: {f:tier: {}, f:team: {}}}}",
-		},
 		{
 			what: "what is preserved", version: "v1alpha1", manager: "old", fields: "{" + annotation + ", spec: {count: 1}}",
 			old: "spec: {team: a, count: 1}", current: "spec: {tier: gold, team: a, scaling: {replicas: 1}}",
