@@ -88,8 +88,8 @@ func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tr
 	for i, f := range x.from {
 		if x.isShared(i) {
 			values[i] = whole.At(f.Path)
-		} else if values[i] = object.At(f.Path); values[i] != nil {
-			object = r.WithAt(object, f.Path, nil)
+		} else {
+			values[i], object = r.TakeAt(object, f.Path)
 		}
 		there = there || values[i] != nil && x.reads(i)
 	}

@@ -346,7 +346,12 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 	taken = r.Room(len(f.moves))[:len(f.moves)]
 	for i := range f.moves {
 		m := &f.moves[i]
-		held := value.At(m.from)
+		var held *tree.Node
+		if m.stays {
+			held = value.At(m.from)
+		} else {
+			held, value = r.TakeAt(value, m.from)
+		}
 		if held == nil {
 			continue
 		}
@@ -357,10 +362,10 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 		case m.each != nil:
 			become = m.each.apply(r, held)
 		}
-		if !m.stays {
-			taken[i], become = become, nil
-		}
-		if become != held {
+		switch {
+		case !m.stays:
+			taken[i] = become
+		case become != held:
 			value = r.WithAt(value, m.from, become)
 		}
 	}

@@ -60,7 +60,8 @@ func (d Data) Sorted() []Entry {
 
 // Encode returns the text of data.
 func (d Data) Encode() []byte {
-	text := appendEntries([]byte(`{"format":`+strconv.Itoa(Format)), d.Sorted())
+	const usual = 256
+	text := appendEntries(strconv.AppendInt(append(make([]byte, 0, usual), `{"format":`...), Format, 10), d.Sorted())
 	if len(d.Dropped) > 0 {
 		text = append(text, `,"dropped":[`...)
 		for i, pointer := range d.Dropped {

@@ -31,7 +31,7 @@ func (a *Arena) NewText(text string) *Node {
 	const quotes = 2
 	a.Spend(0, len(text)+quotes)
 	n := a.node()
-	n.kind, n.raw = String, appendQuoted(a.text.take(len(text) + quotes)[:0], text)
+	n.kind, n.raw = String, Quote(a.text.take(len(text) + quotes)[:0], text)
 	return n
 }
 
@@ -57,8 +57,10 @@ func (a *Arena) own(n *Node, room int) *Node {
 }
 
 // With returns an object with a member: nil removes it.
-func (a *Arena) With(n *Node, name string, value *Node) *Node {
-	pos := n.position(name)
+func (a *Arena) With(n *Node, name string, value *Node) *Node { return a.with(n, n.position(name), name, value) }
+
+// with is With for a member of which the position is known, -1 if there is none.
+func (a *Arena) with(n *Node, pos int, name string, value *Node) *Node {
 	switch {
 	case pos < 0 && value == nil, pos >= 0 && n.members[pos].Value == value:
 		return n
@@ -107,11 +109,32 @@ func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 		}
 		n = a.NewObject()
 	}
-	old := n.Get(path[0])
-	if value == nil && old == nil {
+	pos := n.position(path[0])
+	if pos >= 0 {
+		return a.with(n, pos, path[0], a.WithAt(n.members[pos].Value, path[1:], value))
+	}
+	if value == nil {
 		return n
 	}
-	return a.With(n, path[0], a.WithAt(old, path[1:], value))
+	return a.with(n, pos, path[0], a.WithAt(nil, path[1:], value))
+}
+
+// TakeAt returns the value at a path of members, nil if there is none, and the rest without it.
+func (a *Arena) TakeAt(n *Node, path []string) (taken, rest *Node) {
+	if len(path) == 0 {
+		return n, nil
+	}
+	if !n.Is(Object) {
+		return nil, n
+	}
+	pos := n.position(path[0])
+	if pos < 0 {
+		return nil, n
+	}
+	if taken, rest = a.TakeAt(n.members[pos].Value, path[1:]); taken == nil {
+		return nil, n
+	}
+	return taken, a.with(n, pos, path[0], rest)
 }
 
 // Filter returns an object with the members, or a list with the elements, for which change returns a value, and with

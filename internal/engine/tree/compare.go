@@ -90,7 +90,7 @@ func (a *Arena) canonical(dst []byte, n *Node, inside func([]byte, *Node) []byte
 	a.Spend(1, 0)
 	switch n.kind {
 	case String:
-		return appendQuoted(dst, n.Text())
+		return Quote(dst, n.Text())
 	case List:
 		dst = append(dst, '[')
 		for i, element := range n.Elems() {
@@ -111,7 +111,7 @@ func (a *Arena) canonical(dst []byte, n *Node, inside func([]byte, *Node) []byte
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = inside(append(appendQuoted(dst, m.Name), ':'), m.Value)
+			dst = inside(append(Quote(dst, m.Name), ':'), m.Value)
 		}
 		return append(dst, '}')
 	}

@@ -36,7 +36,7 @@ func (n *Node) Append(dst []byte) []byte {
 		if m.key != nil {
 			dst = append(dst, m.key...)
 		} else {
-			dst = appendQuoted(dst, m.Name)
+			dst = Quote(dst, m.Name)
 		}
 		dst = m.Value.Append(append(dst, ':'))
 	}
@@ -44,9 +44,9 @@ func (n *Node) Append(dst []byte) []byte {
 }
 
 // Quote appends a text as a JSON string. Unlike encoding/json, it does not escape <, > and &.
-func Quote[T string | []byte](dst []byte, text T) []byte {
+func Quote(dst []byte, text string) []byte {
 	dst = append(dst, '"')
-	for rest := []byte(text); ; {
+	for rest := bytesOf(text); ; {
 		length := jsonascii.LenUnicode(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {
@@ -55,8 +55,6 @@ func Quote[T string | []byte](dst []byte, text T) []byte {
 		dst, rest = appendEscape(dst, rest[length]), rest[length+1:]
 	}
 }
-
-func appendQuoted(dst []byte, text string) []byte { return Quote(dst, bytesOf(text)) }
 
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
