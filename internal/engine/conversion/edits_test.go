@@ -56,6 +56,12 @@ var edits = map[string]struct {
 		object: `"mode":"auto","label":"a"`, edit: `"label":"a"`, with: `"label":"a","number":7`,
 		want: `"mode":"7","label":"a"`,
 	},
+	"an empty list where the text was none that a rule can read": {
+		v1: "doc: {type: string}, label: {type: string}", v2: "doc: {type: array, items: {type: string}}, label: {type: string}",
+		rules:  "{cast: {from: .doc, to: .doc, as: JSON}}",
+		object: `"doc":"{a","label":"a"`, edit: `"label":"a"`, with: `"doc":[],"label":"a"`,
+		want: `"doc":"[]","label":"a"`,
+	},
 	"an element that a rule excludes": {
 		v1: "l: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}}}}", v2: "l: {type: array, items: {type: object, properties: {a: {type: string}}}}",
 		rules:  "{each: {from: .l, to: .l, where: [{from: .a}]}}",

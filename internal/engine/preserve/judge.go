@@ -152,8 +152,9 @@ func (r *restorer) agrees(again *tree.Node, at Address) bool {
 
 // isUnnoticed reports whether the other version shows the same with more entries, or what it has.
 func (r *restorer) isUnnoticed(entries []*Entry) bool {
-	seen, skip := r.show(true, entries...), r.back.Unread()
-	if r.other.near(r.Arena, r.shown, seen, r.live, skip) || r.other.near(r.Arena, r.show(false), r.show(false, entries...), r.live, skip) {
+	seen, skip, other := r.show(true, entries...), r.back.Unread(), r.other
+	other.exact = slices.ContainsFunc(entries, r.replaces)
+	if other.near(r.Arena, r.shown, seen, r.live, skip) || other.near(r.Arena, r.show(false), r.show(false, entries...), r.live, skip) {
 		return true
 	}
 	// From what was hidden, other rules may make something now: that is no edit.
@@ -162,6 +163,12 @@ func (r *restorer) isUnnoticed(entries []*Entry) bool {
 	}
 	r.shown = seen
 	return true
+}
+
+// replaces reports whether an entry would take the place of a value that was not there when it was written.
+func (r *restorer) replaces(e *Entry) bool {
+	value, _ := r.find(r.base, r.schema, e.At)
+	return e.Kind == Value && e.Replaced == "" && value != nil
 }
 
 // try restores as many entries as the other version does not notice: all groups, or halves of them, and in the end

@@ -23,6 +23,8 @@ type Schema struct {
 	lenient *bool
 	// ruled is what rules know.
 	ruled *Paths
+	// exact is true where an empty list is not the same as none, for near.
+	exact bool
 }
 
 // part says which part of an object a schema is for.
@@ -66,7 +68,7 @@ func (s Schema) in(at Segment) Schema {
 }
 
 func (s Schema) member(name string) Schema {
-	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Name: name})}
+	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Name: name}), exact: s.exact}
 	switch s.part {
 	case root:
 		switch name {
@@ -96,7 +98,7 @@ func (s Schema) member(name string) Schema {
 }
 
 func (s Schema) elem() Schema {
-	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Element: true})}
+	inner := Schema{fragment: s.fragment, lenient: s.lenient, ruled: s.ruled.in(Segment{Element: true}), exact: s.exact}
 	if s.shape != nil {
 		inner.shape = s.shape.Items()
 	}
