@@ -180,8 +180,8 @@ func (r *conversionRun) truncatedError(annotation tree.Member, at *version) erro
 		return refused
 	}
 	refused.Omitted = &Omitted{Version: r.of.versions[i].name, At: at.name, Count: count, Bytes: size}
-	for _, pointer := range fields.Elems() {
-		if place, ok := preserve.ParsePointer(pointer.Text()); ok && len(refused.Fields) < maxDropped {
+	for _, pointer := range fields.Elems()[:min(len(fields.Elems()), maxDropped)] {
+		if place, ok := preserve.ParsePointer(pointer.Text()); ok {
 			refused.Fields = append(refused.Fields, r.of.versions[i].pathOf(place).String())
 		}
 	}

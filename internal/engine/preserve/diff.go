@@ -34,7 +34,8 @@ func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
 const placeUnits = 4
 
 func (d *differ) add(e Entry) {
-	d.Spend(placeUnits*e.At.size(), e.At.size())
+	size := e.At.size()
+	d.Spend(placeUnits*size, entryBytes+segmentBytes*len(e.At)+copies*size)
 	e.At = slices.Clone(e.At)
 	d.found = append(d.found, e)
 }

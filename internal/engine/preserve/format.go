@@ -128,7 +128,6 @@ type metered struct {
 }
 
 func (m metered) Read(into []byte) (int, error) {
-	const copies = 3
 	n, err := m.Reader.Read(into)
 	m.Spend(n, copies*n)
 	return n, err
@@ -257,7 +256,7 @@ func Decode(a *tree.Arena, text []byte) (data Data, ok bool) {
 	}
 	const formats = 8
 	for range formats {
-		if data.Entries, ok = decodeEntries(object, data.Entries); !ok {
+		if data.Entries, ok = decodeEntries(a, object, data.Entries); !ok {
 			return Data{}, false
 		}
 		if object = object.Get("older"); object == nil {
@@ -277,7 +276,7 @@ func decodeFormat(a *tree.Arena, text []byte) (*tree.Node, bool) {
 	return object, format.Is(tree.Number) && string(format.JSON()) == strconv.Itoa(Format)
 }
 
-func decodeEntries(object *tree.Node, into []Entry) (entries []Entry, ok bool) {
+func decodeEntries(a *tree.Arena, object *tree.Node, into []Entry) (entries []Entry, ok bool) {
 	if !object.Is(tree.Object) {
 		return nil, false
 	}
@@ -295,12 +294,12 @@ func decodeEntries(object *tree.Node, into []Entry) (entries []Entry, ok bool) {
 		case "rules":
 			ok = m.Value.Is(tree.String)
 		case "hidden", "values":
-			into, ok = decodeMembers(m.Value, into, func(e *Entry, value *tree.Node) bool {
+			into, ok = decodeMembers(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
 				e.Value, e.Hidden = value, m.Name == "hidden"
 				return len(e.At) > 0
 			})
 		case "orders":
-			into, ok = decodeMembers(m.Value, into, func(e *Entry, value *tree.Node) bool {
+			into, ok = decodeMembers(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
 				e.Kind = Order
 				for _, name := range value.Elems() {
 					e.Order = append(e.Order, name.Text())
@@ -308,12 +307,12 @@ func decodeEntries(object *tree.Node, into []Entry) (entries []Entry, ok bool) {
 				return value.Is(tree.List)
 			})
 		case "absent":
-			into, ok = decodeElements(m.Value, into, func(e *Entry, value *tree.Node) bool {
+			into, ok = decodeElements(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
 				e.Kind = Absent
-				return e.decodeAddress(value) && len(e.At) > 0
+				return e.decodeAddress(a, value.Text()) && value.Is(tree.String) && len(e.At) > 0
 			})
 		case "inserts":
-			into, ok = decodeElements(m.Value, into, (*Entry).decodeInsert)
+			into, ok = decodeElements(a, m.Value, into, func(e *Entry, value *tree.Node) bool { return e.decodeInsert(a, value) })
 		default:
 			ok = false
 		}
@@ -332,15 +331,16 @@ func decodeEntries(object *tree.Node, into []Entry) (entries []Entry, ok bool) {
 	return into, true
 }
 
-func (e *Entry) decodeAddress(pointer *tree.Node) (ok bool) {
-	e.At, ok = ParsePointer(pointer.Text())
-	return ok && pointer.Is(tree.String)
+func (e *Entry) decodeAddress(a *tree.Arena, pointer string) (ok bool) {
+	a.Spend(0, segmentBytes*strings.Count(pointer, "/")+copies*len(pointer))
+	e.At, ok = ParsePointer(pointer)
+	return ok
 }
 
-func (e *Entry) decodeInsert(value *tree.Node) bool {
+func (e *Entry) decodeInsert(a *tree.Arena, value *tree.Node) bool {
 	const least, withHidden = 3, 4
 	parts := value.Elems()
-	if len(parts) < least || len(parts) > withHidden || !e.decodeAddress(parts[0]) || !parts[1].Is(tree.Number) {
+	if len(parts) < least || len(parts) > withHidden || !parts[0].Is(tree.String) || !e.decodeAddress(a, parts[0].Text()) || !parts[1].Is(tree.Number) {
 		return false
 	}
 	index, err := strconv.Atoi(string(parts[1].JSON()))
@@ -348,11 +348,11 @@ func (e *Entry) decodeInsert(value *tree.Node) bool {
 	return err == nil && index >= 0
 }
 
-func decodeMembers(object *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
+func decodeMembers(a *tree.Arena, object *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
+	into = grown(a, into, object.Len())
 	for _, m := range object.Members() {
-		at, ok := ParsePointer(m.Name)
-		e := Entry{At: at}
-		if !ok || !read(&e, m.Value) {
+		var e Entry
+		if !e.decodeAddress(a, m.Name) || !read(&e, m.Value) {
 			return nil, false
 		}
 		into = append(into, e)
@@ -360,7 +360,8 @@ func decodeMembers(object *tree.Node, into []Entry, read func(*Entry, *tree.Node
 	return into, object.Is(tree.Object)
 }
 
-func decodeElements(list *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
+func decodeElements(a *tree.Arena, list *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
+	into = grown(a, into, list.Len())
 	for _, value := range list.Elems() {
 		var e Entry
 		if !read(&e, value) {
@@ -369,4 +370,10 @@ func decodeElements(list *tree.Node, into []Entry, read func(*Entry, *tree.Node)
 		into = append(into, e)
 	}
 	return into, list.Is(tree.List)
+}
+
+// grown makes room for entries.
+func grown(a *tree.Arena, entries []Entry, more int) []Entry {
+	a.Spend(0, entryBytes*more)
+	return slices.Grow(entries, more)
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -41,45 +42,53 @@ func fill(begin, element, end string) func(size int) string {
 	}
 }
 
-// bomb is an annotation with much preserved data that is compressed.
-func bomb() string {
+// bomb is an annotation with much preserved data that is compressed: entries without a value, with an address.
+func bomb(address string) string {
 	var packed bytes.Buffer
 	encoder := base64.NewEncoder(base64.StdEncoding, &packed)
 	writer, _ := flate.NewWriter(encoder, flate.BestCompression)
-	_, _ = io.WriteString(writer, fill(`{"format":3,"hidden":{`, `"/spec/l/%d/p":""`, `}}`)(4<<20-1000))
+	_, _ = io.WriteString(writer, fill(`{"format":3,"hidden":{`, `"`+address+`":0`, `}}`)(4<<20-1000))
 	_, _ = writer.Close(), encoder.Close()
 	return `{\"format\":3,\"deflate\":\"` + packed.String() + `\"}`
 }
 
 // contents are those of objects that take much memory for their size.
 var contents = map[string]func(size int) string{
-	"annotations":       fill(`"metadata":{"name":"a","annotations":{`, `"%d":""`, `}}`),
-	"labels":            fill(`"metadata":{"labels":{`, `"%d":""`, `},"name":"a"}`),
-	"elements":          fill(`"spec":{"l":[`, `{}`, `]}`),
-	"elements with uid": fill(`"metadata":{"name":"a","uid":"a"},"spec":{"l":[`, `{}`, `]}`),
-	"no elements":       fill(`"spec":{"l":[`, `0`, `]}`),
-	"preserved":         fill(`"metadata":{"name":"a","uid":"a"},"spec":{"l":[`, `{"a":"","p":""}`, `]}`),
-	"entries":           fill(`"spec":{"m":{`, `"%d":{}`, `}}`),
-	"index":             fill(`"spec":{"i":[`, `{"k":"%d"}`, `]}`),
-	"YAML":              fill(`"spec":{"s":"[`, `{}`, `]"}`),
-	"YAML of lines":     fill(`"spec":{"s":"`, `- a\n`, `"}`),
-	"JSON":              fill(`"spec":{"j":"[`, `[]`, `]"}`),
-	"JSON of texts":     fill(`"spec":{"j":"[`, `\"\"`, `]"}`),
-	"cel":               fill(`"spec":{"t":"`, ``, `"}`),
-	"free":              fill(`"spec":{"any":[`, `0`, `]}`),
-	"depth":             func(size int) string { return `"spec":{"any":` + strings.Repeat("[", size) + `}` },
-	"depth of a list":   func(size int) string { return `"spec":{"l":` + strings.Repeat(`[{"a":`, size/6) + `}` },
-	"a long key":        func(size int) string { return `"spec":{"m":{"` + strings.Repeat(`k`, size) + `":{"a":"x"}}}` },
-	"a key of escapes":  func(size int) string { return `"spec":{"m":{"` + strings.Repeat(`\u0001`, size/6) + `":{"a":"x"}}}` },
-	"a text of escapes": func(size int) string { return `"spec":{"s":"` + strings.Repeat(`\u0001`, size/6) + `"}` },
-	"a long number":     func(size int) string { return `"spec":{"any":` + strings.Repeat("9", size) + `}` },
-	"a twice":           fill(`"spec":{"m":{`, `"a":{}`, `}}`),
-	"a long name":       func(size int) string { return `"metadata":{"name":"` + strings.Repeat("<", size) + `"},"spec":0` },
-	"not the kind":      func(size int) string { return `"kind":"` + strings.Repeat(`\u0001`, size/6) + `"` },
-	"a bomb": func(int) string {
-		return `"metadata":{"annotations":{"conversion-operator.io/v2.` + crontabs + `":"` + bomb() + `"}}`
-	},
-	"many kinds of keys": fill(`"spec":{"any":{`, `"k%d":{"a":[1,"\u00e4",null,true,{"b":1e10}]}`, `}}`),
+	"annotations":          fill(`"metadata":{"name":"a","annotations":{`, `"%d":""`, `}}`),
+	"labels":               fill(`"metadata":{"labels":{`, `"%d":""`, `},"name":"a"}`),
+	"elements":             fill(`"spec":{"l":[`, `{}`, `]}`),
+	"elements with uid":    fill(`"metadata":{"name":"a","uid":"a"},"spec":{"l":[`, `{}`, `]}`),
+	"no elements":          fill(`"spec":{"l":[`, `0`, `]}`),
+	"preserved":            fill(`"metadata":{"name":"a","uid":"a"},"spec":{"l":[`, `{"a":"","p":""}`, `]}`),
+	"entries":              fill(`"spec":{"m":{`, `"%d":{}`, `}}`),
+	"index":                fill(`"spec":{"i":[`, `{"k":"%d"}`, `]}`),
+	"YAML":                 fill(`"spec":{"s":"[`, `{}`, `]"}`),
+	"YAML of lines":        fill(`"spec":{"s":"`, `- a\n`, `"}`),
+	"JSON":                 fill(`"spec":{"j":"[`, `[]`, `]"}`),
+	"JSON of texts":        fill(`"spec":{"j":"[`, `\"\"`, `]"}`),
+	"cel":                  fill(`"spec":{"t":"`, ``, `"}`),
+	"free":                 fill(`"spec":{"any":[`, `0`, `]}`),
+	"depth":                func(size int) string { return `"spec":{"any":` + strings.Repeat("[", size) + `}` },
+	"depth of a list":      func(size int) string { return `"spec":{"l":` + strings.Repeat(`[{"a":`, size/6) + `}` },
+	"a long key":           func(size int) string { return `"spec":{"m":{"` + strings.Repeat(`k`, size) + `":{"a":"x"}}}` },
+	"a key of escapes":     func(size int) string { return `"spec":{"m":{"` + strings.Repeat(`\u0001`, size/6) + `":{"a":"x"}}}` },
+	"a text of escapes":    func(size int) string { return `"spec":{"s":"` + strings.Repeat(`\u0001`, size/6) + `"}` },
+	"a long number":        func(size int) string { return `"spec":{"any":` + strings.Repeat("9", size) + `}` },
+	"a twice":              fill(`"spec":{"m":{`, `"a":{}`, `}}`),
+	"a long name":          func(size int) string { return `"metadata":{"name":"` + strings.Repeat("<", size) + `"},"spec":0` },
+	"not the kind":         func(size int) string { return `"kind":"` + strings.Repeat(`\u0001`, size/6) + `"` },
+	"a bomb":               exploding("/spec/l/%d/p"),
+	"a bomb of members":    exploding("/%d"),
+	"a bomb of inner ones": exploding("/spec/any/%d"),
+	"a bomb of segments":   exploding("/%d" + strings.Repeat("/", 9000)),
+	"many kinds of keys":   fill(`"spec":{"any":{`, `"k%d":{"a":[1,"\u00e4",null,true,{"b":1e10}]}`, `}}`),
+}
+
+func exploding(address string) func(size int) string {
+	annotation := sync.OnceValue(func() string { return bomb(address) })
+	return func(int) string {
+		return `"metadata":{"name":"a","uid":"a","annotations":{"conversion-operator.io/v2.` + crontabs + `":"` + annotation() + `"}},"spec":{"any":{}}`
+	}
 }
 
 // hostile is a kind of request, with a body of about a size.
