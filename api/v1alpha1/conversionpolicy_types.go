@@ -31,7 +31,7 @@ import (
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
 // +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends at its current rate"
-// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.converter.revision`,priority=1,description="The revision that the converter pods must serve"
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1,description="The revision that the converter pods must serve"
 // +kubebuilder:printcolumn:name="Failing",type=string,JSONPath=`.status.conversionFailures[*].cause`,priority=1,description="Why conversions fail in production, by the converter pods"
 // +kubebuilder:printcolumn:name="DeletionBlocked",type=string,JSONPath=`.status.conditions[?(@.type=="DeletionBlocked")].reason`,priority=1,description="Why the policy stays although it was deleted"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1,description="What is done or missing, and what to do"
@@ -206,14 +206,14 @@ type ConversionPolicyStatus struct {
 	// +optional
 	CRD *CRDStatus `json:"crd,omitempty"`
 
-	// converter is the desired revision of the converter: a ruleset compiled from the
-	// rules, or an image.
+	// revision is the desired revision of the converter: the hash of the ruleset compiled from
+	// the rules, or of the configuration of an image's pods.
 	// +optional
-	Converter *ConverterStatus `json:"converter,omitempty"`
+	Revision string `json:"revision,omitempty"`
 
 	// activeRevisions are the revision that spec.conversion of the
 	// CustomResourceDefinition names, and earlier ones that API servers may still request.
-	// Converter pods serve all of them, besides converter.revision.
+	// Converter pods serve all of them, besides revision.
 	// +optional
 	// +listType=map
 	// +listMapKey=revision
@@ -366,19 +366,6 @@ type CRDWriter struct {
 	// namespace and name of the release.
 	// +optional
 	Source string `json:"source,omitempty"`
-}
-
-// ConverterStatus is the desired revision of the converter.
-type ConverterStatus struct {
-	// revision identifies it: the hash of the compiled ruleset, or of the configuration of
-	// an image's pods.
-	// +required
-	Revision string `json:"revision"`
-	// verdicts tell, for each spoke, what a conversion to and from the hub preserves.
-	// +optional
-	// +listType=map
-	// +listMapKey=version
-	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
 // ActiveRevision is a revision of the converter that spec.conversion of the

@@ -91,7 +91,7 @@ func sortedKeys(all map[key]*Leaf) []key {
 
 // converts reports whether there are rules between the versions of a leaf field.
 func (c compiled) converts(k key) bool {
-	return slices.ContainsFunc(c.result.Verdicts, func(verdict v1alpha1.Verdict) bool {
+	return slices.ContainsFunc(c.result.Verdicts, func(verdict compile.Verdict) bool {
 		return c.hub() == k.version && verdict.Version == k.other || c.hub() == k.other && verdict.Version == k.version
 	})
 }

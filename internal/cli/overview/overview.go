@@ -65,7 +65,7 @@ type Overview struct {
 	Next []Advice `json:"next"`
 
 	CRD         *v1alpha1.CRDStatus         `json:"crd,omitempty"`
-	Converter   *v1alpha1.ConverterStatus   `json:"converter,omitempty"`
+	Revision    string                      `json:"revision,omitempty"`
 	Versions    []v1alpha1.VersionStatus    `json:"versions,omitempty"`
 	Removable   string                      `json:"removable,omitempty"`
 	Retirement  []v1alpha1.RetirementStatus `json:"retirement,omitempty"`
@@ -120,7 +120,7 @@ func Of(observed Observed) *Overview {
 		Name: policy.Name, Ready: metav1.ConditionUnknown, Reason: notSeen,
 		Message: "the operator has not processed this policy yet", ConverterType: policy.Spec.Converter.Type,
 		Gates: []Gate{}, Paused: policy.Spec.Paused, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
-		CRD: status.CRD, Converter: status.Converter, Versions: status.Versions, Removable: status.Removable, Retirement: status.Retirement,
+		CRD: status.CRD, Revision: status.Revision, Versions: status.Versions, Removable: status.Removable, Retirement: status.Retirement,
 		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
 		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,
 	}

@@ -90,8 +90,8 @@ func (w *writer) head(o *Overview) {
 		}
 	}
 	switch {
-	case o.Converter != nil:
-		w.line("Converter:  %s, ruleset %s", o.ConverterType, o.Converter.Revision)
+	case o.Revision != "":
+		w.line("Converter:  %s, ruleset %s", o.ConverterType, o.Revision)
 	default:
 		w.line("Converter:  %s", o.ConverterType)
 	}

@@ -138,8 +138,8 @@ func (p *page) facts(in Input, result compile.Result) {
 	if result.Ruleset != nil {
 		add("Plan", result.Ruleset.Hash(), true)
 	}
-	if served := in.Policy.Status.Converter; served != nil && (result.Ruleset == nil || served.Revision != result.Ruleset.Hash()) {
-		add("Ruleset in status", served.Revision, true)
+	if served := in.Policy.Status.Revision; result.Ruleset == nil || served != result.Ruleset.Hash() {
+		add("Ruleset in status", served, true)
 	}
 	add("Converter", p.Converter, false)
 	add("Read from", p.From, false)

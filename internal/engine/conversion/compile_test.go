@@ -205,8 +205,8 @@ func TestCompileMissing(t *testing.T) {
 
 func TestCompileVerdict(t *testing.T) {
 	result := between(t, `a: {type: string}, own: {type: string}, x: {type: string}`, `b: {type: string}, x: {type: integer}`, `{move: {from: .a, to: .b}}`)
-	want := []v1alpha1.Verdict{{
-		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
+	want := []compile.Verdict{{
+		Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityPreserved, Preserved: []compile.VersionedField{{Version: "v1", Path: ".own"}, {Version: "v1", Path: ".x"}, {Version: "v2", Path: ".x"}},
 	}}
 	expect.Equal(t, "verdicts", want, result.Verdicts)
 	const warning = "not copied between v1 and v2, each version keeps its own: .x is string on one side and integer on the other: write"
@@ -216,8 +216,8 @@ func TestCompileVerdict(t *testing.T) {
 
 func TestCompileVerdictOfDrops(t *testing.T) {
 	result := between(t, `x: {type: string}, old: {type: string}, own: {type: string}`, `x: {type: string}`, `{drop: {from: .old}}`)
-	want := []v1alpha1.Verdict{{
-		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".own"}}, Dropped: []v1alpha1.VersionedField{{Version: "v1", Path: ".old"}},
+	want := []compile.Verdict{{
+		Version: "v1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityExact, Preserved: []compile.VersionedField{{Version: "v1", Path: ".own"}}, Dropped: []compile.VersionedField{{Version: "v1", Path: ".old"}},
 	}}
 	expect.Equal(t, "verdicts", want, result.Verdicts)
 }

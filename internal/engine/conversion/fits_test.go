@@ -69,7 +69,7 @@ func TestFitsVerdict(t *testing.T) {
 		"v2": "c: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {log: {type: object, properties: {level: {type: string}}}}}, p: {x-kubernetes-int-or-string: true}",
 	})
 	result := compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}"))
-	want := []v1alpha1.Verdict{{Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityExact, Preserved: []v1alpha1.VersionedField{{Version: "v1", Path: ".c.log"}}}}
+	want := []compile.Verdict{{Version: "v1", ToHub: v1alpha1.FidelityPreserved, FromHub: v1alpha1.FidelityExact, Preserved: []compile.VersionedField{{Version: "v1", Path: ".c.log"}}}}
 	expect.Equal(t, "verdict", want, result.Verdicts)
 	partly := map[string]bool{}
 	for _, leaf := range result.Leaves {

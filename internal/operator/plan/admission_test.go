@@ -95,7 +95,7 @@ func shorteningOf(t *testing.T, decided plan.Plan) *conversion.Truncating {
 	t.Helper()
 	for _, s := range decided.Steps {
 		if apply, is := s.(step.Apply); is {
-			wanted := decided.Status.Converter.Revision
+			wanted := decided.Status.Revision
 			if stored, is := apply.Object.(*corev1apply.ConfigMapApplyConfiguration); is && len(stored.BinaryData) > 0 {
 				rules, err := conversion.LoadStored(wanted, stored.BinaryData[conversion.StoredName(names.Child(crontabs), wanted)])
 				expect.NoError(t, err)

@@ -32,7 +32,7 @@ func TestImageIdentity(t *testing.T) {
 		w := newWorld(t, imageYAML)
 		change(&w.observed.Policy.Spec)
 		w.define(bothStoredNew)
-		return w.observed.Policy.Status.Converter.Revision
+		return w.observed.Policy.Status.Revision
 	}
 	plain := identity(func(*v1alpha1.ConversionPolicySpec) {})
 	others := map[string]func(*v1alpha1.ConversionPolicySpec){
@@ -108,7 +108,7 @@ func TestImageWithoutWorkload(t *testing.T) {
 // TestEvictionsOfABadImage: pods that never become ready do not count for those that serve.
 func TestEvictionsOfABadImage(t *testing.T) {
 	w := activeBy(t, imageYAML)
-	serving := w.observed.Policy.Status.Converter.Revision
+	serving := w.observed.Policy.Status.Revision
 	w.misbehave = "it is bad"
 	w.runImage("example.com/crontab:2")
 	expect.Equal(t, "evictions are counted among pods of", serving, budgetOf(t, w).Spec.Selector.MatchLabels[names.RevisionLabel])

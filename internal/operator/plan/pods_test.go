@@ -296,10 +296,10 @@ func TestPodsAreRefreshed(t *testing.T) {
 // TestRulesValidSays is what the condition says of the rules: the first of
 // everything, and how many more there are.
 func TestRulesValidSays(t *testing.T) {
-	verdict := v1alpha1.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
+	verdict := compile.Verdict{Version: "v1beta1", ToHub: v1alpha1.FidelityLossy, FromHub: v1alpha1.FidelityPreserved}
 	dropped := verdict
-	dropped.Dropped = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".a"}}
-	dropped.Preserved = []v1alpha1.VersionedField{{Version: "v1beta1", Path: ".b"}, {Version: "v1", Path: ".c"}, {Version: "v1", Path: ".d"}, {Version: "v1", Path: ".e"}}
+	dropped.Dropped = []compile.VersionedField{{Version: "v1beta1", Path: ".a"}}
+	dropped.Preserved = []compile.VersionedField{{Version: "v1beta1", Path: ".b"}, {Version: "v1", Path: ".c"}, {Version: "v1", Path: ".d"}, {Version: "v1", Path: ".e"}}
 	invalid := func(count int, detail string) (errs field.ErrorList) {
 		for i := range count {
 			errs = append(errs, field.Invalid(field.NewPath("spec").Index(i), "x", detail))
@@ -317,11 +317,11 @@ func TestRulesValidSays(t *testing.T) {
 		want   string
 	}{
 		"verdicts": {
-			func(r *compile.Result) { r.Verdicts = []v1alpha1.Verdict{verdict, dropped} },
+			func(r *compile.Result) { r.Verdicts = []compile.Verdict{verdict, dropped} },
 			"v1beta1: Lossy to the hub, Preserved from it; v1beta1: Lossy to the hub, Preserved from it, drops v1beta1:.a, preserves v1beta1:.b, v1:.c, v1:.d and more",
 		},
 		"a warning": {
-			func(r *compile.Result) { r.Verdicts, r.Warnings = []v1alpha1.Verdict{verdict}, []string{"beware"} },
+			func(r *compile.Result) { r.Verdicts, r.Warnings = []compile.Verdict{verdict}, []string{"beware"} },
 			"v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware",
 		},
 		"many warnings": {
@@ -342,7 +342,7 @@ func TestRulesValidSays(t *testing.T) {
 		},
 		"a version that is missing": {
 			func(r *compile.Result) {
-				r.Verdicts, r.Warnings, r.Missing = []v1alpha1.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
+				r.Verdicts, r.Warnings, r.Missing = []compile.Verdict{verdict}, []string{"beware"}, invalid(1, "no")
 			},
 			`spec[0]: Invalid value: "x": no; the converter is ready for it; v1beta1: Lossy to the hub, Preserved from it; warning 1 of 1: beware`,
 		},

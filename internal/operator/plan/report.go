@@ -23,7 +23,7 @@ func (p *planner) plan() Plan {
 	status.CRD = p.CRDStatus()
 	status.ActivatedCRD, status.ActiveRevisions = p.converter.Status.ActiveCRD, p.converter.Status.Active
 	status.OperatorUsername = p.Settings.Username
-	status.Converter, status.Webhook = p.converter.Status.Rules, p.converter.Status.Webhook
+	status.Revision, status.Webhook = p.converter.Status.Revision, p.converter.Status.Webhook
 	status.Certificate, status.Rotation = p.certificates.Status()
 	status.Drift, status.UnconvertedWindow = p.activation.Status.Drift, p.activation.Status.UnconvertedWindow
 	status.Verification = p.health.Status.Verification

@@ -254,7 +254,7 @@ func TestSettingsOfRuns(t *testing.T) {
 			want.FormatVersion, want.Run, want.Pin = contract.SpecFormat, run.ID, contract.Pin{Name: crd.Name, UID: crd.UID, Generation: crd.Generation}
 			want.Resource = metav1.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crontabs"}
 			want.Namespace, want.RecordConfigMap = w.observed.Settings.Namespace, names.Run(crontabs, run.ID)
-			want.Ruleset, want.RulesetConfigMap = w.observed.Policy.Status.Converter.Revision, names.Rulesets(crontabs)
+			want.Ruleset, want.RulesetConfigMap = w.observed.Policy.Status.Revision, names.Rulesets(crontabs)
 			want.PropagationDelay.Duration, want.Preflight, want.PageSize, want.OldVersions = w.observed.Settings.PropagationDelay, 20, 500, []string{"v1beta1"}
 			expect.Equal(t, "specification", want, specOf(t, run))
 		})

@@ -208,9 +208,7 @@ func (w *world) converge() {
 // carryOut does what was decided, without a word.
 func (w *world) carryOut(decided plan.Plan) {
 	w.t.Helper()
-	if status := decided.Status.Converter; status != nil {
-		w.wanted = status.Revision
-	}
+	w.wanted = cmp.Or(decided.Status.Revision, w.wanted)
 	for _, s := range decided.Steps {
 		w.do(s)
 	}

@@ -100,7 +100,7 @@ func changeRules(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 		return nil
 	})
 	waitCached(ctx, t, crontab, ":")
-	first, before := getPolicy(ctx, t, crontab).Status.Converter.Revision, uids(converters(ctx, t, crontab))
+	first, before := getPolicy(ctx, t, crontab).Status.Revision, uids(converters(ctx, t, crontab))
 	for _, separator := range []string{"|", ":"} {
 		splitAt(ctx, t, crontab, separator)
 		waitCached(ctx, t, crontab, separator)
@@ -121,7 +121,7 @@ func splitAt(ctx context.Context, t *testing.T, crontab scenarios.CronTab, separ
 	expect.Eventually(t, "the CustomResourceDefinition converts by the changed rules", func() (bool, string) {
 		now := getPolicy(ctx, t, crontab)
 		path := *getCRD(ctx, t, crontab).Spec.Conversion.Webhook.ClientConfig.Service.Path
-		return now.Status.ObservedGeneration == policy.Generation && path == converter.ConvertPath+"/"+now.Status.Converter.Revision, path
+		return now.Status.ObservedGeneration == policy.Generation && path == converter.ConvertPath+"/"+now.Status.Revision, path
 	})
 }
 

@@ -59,7 +59,7 @@ func TestUpgrade(t *testing.T) {
 	// As long as spec.conversion named the previous ruleset, without the new version, an API server tried to
 	// fill its cache of the new version, and continued for a second or two after the change: failures that it
 	// counts, and that no client sees.
-	waitStored(ctx, t, crontab, getPolicy(ctx, t, crontab).Status.Converter.Revision)
+	waitStored(ctx, t, crontab, getPolicy(ctx, t, crontab).Status.Revision)
 	load := startLoad(ctx, t, crontab)
 
 	began := startSlowMigration(ctx, t, crontab, crontab.CRDStorage, crontab.New)
@@ -118,7 +118,7 @@ type imageChange struct {
 func install(ctx context.Context, t *testing.T, player *docs.Player, crontab scenarios.CronTab, scene, image string) imageChange {
 	t.Helper()
 	change := imageChange{
-		image: image, ruleset: getPolicy(ctx, t, crontab).Status.Converter.Revision,
+		image: image, ruleset: getPolicy(ctx, t, crontab).Status.Revision,
 		deployment: converterDeployment(ctx, t, crontab).Generation, crd: getCRD(ctx, t, crontab).Generation,
 	}
 	play(t, player, scene)
@@ -136,7 +136,7 @@ func install(ctx context.Context, t *testing.T, player *docs.Player, crontab sce
 // check counts the writes of both managers: one of the Deployment, for the new image.
 func (c imageChange) check(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	t.Helper()
-	expect.Equal(t, "ruleset after "+c.image, c.ruleset, getPolicy(ctx, t, crontab).Status.Converter.Revision)
+	expect.Equal(t, "ruleset after "+c.image, c.ruleset, getPolicy(ctx, t, crontab).Status.Revision)
 	expect.Equal(t, "changes of the converter's Deployment for "+c.image, 1, converterDeployment(ctx, t, crontab).Generation-c.deployment)
 	expect.Equal(t, "changes of the CustomResourceDefinition for "+c.image, 0, getCRD(ctx, t, crontab).Generation-c.crd)
 }

@@ -56,10 +56,10 @@ func checkConversion(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition
 func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
-	before := getPolicy(t, name).Status.Converter.Revision
+	before := getPolicy(t, name).Status.Revision
 	serve(t, group, "v1beta1", "v1")
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
-	after := getPolicy(t, name).Status.Converter.Revision
+	after := getPolicy(t, name).Status.Revision
 	if after == before {
 		t.Fatal("the ruleset did not change with the version")
 	}

@@ -28,7 +28,7 @@ type Result struct {
 	// those of the hub, each sorted by path.
 	Leaves []FieldVerdict
 	// Verdicts summarise Leaves by spoke.
-	Verdicts []v1alpha1.Verdict
+	Verdicts []Verdict
 	// Missing are the versions of the policy that the CustomResourceDefinition lacks. A missing
 	// version is no error: it may be added later.
 	Missing field.ErrorList

@@ -172,13 +172,34 @@ func (r *policyRule) owner() Owner {
 	return OwnerExact
 }
 
+// Verdict tells what the conversion between a spoke and the hub preserves.
+type Verdict struct {
+	// Version is the spoke.
+	Version string
+	// ToHub is the fidelity from the spoke to the hub, and FromHub that from the hub to the spoke.
+	ToHub, FromHub v1alpha1.Fidelity
+	// Preserved lists the first 20 fields that the other version lacks, and Dropped those that a
+	// rule drops.
+	Preserved, Dropped []VersionedField
+}
+
+// VersionedField is a field of one version.
+type VersionedField struct {
+	// Version has the field, and Path is its path, such as .spec.note; [*] stands for all elements
+	// of a list or map.
+	Version, Path string
+}
+
+// String is the version and the path, with a colon in between.
+func (f VersionedField) String() string { return f.Version + ":" + f.Path }
+
 // verdicts summarises the leaves by spoke. A field that is preserved or dropped as a whole is named
 // once.
-func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
-	var all []v1alpha1.Verdict
+func verdicts(leaves []FieldVerdict) []Verdict {
+	var all []Verdict
 	for _, leaf := range leaves {
 		if len(all) == 0 || all[len(all)-1].Version != leaf.Spoke {
-			all = append(all, v1alpha1.Verdict{Version: leaf.Spoke, ToHub: v1alpha1.FidelityExact, FromHub: v1alpha1.FidelityExact})
+			all = append(all, Verdict{Version: leaf.Spoke, ToHub: v1alpha1.FidelityExact, FromHub: v1alpha1.FidelityExact})
 		}
 		verdict := &all[len(all)-1]
 		direction := &verdict.FromHub
@@ -188,12 +209,12 @@ func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 		switch leaf.Owner {
 		case OwnerDropped:
 			*direction = v1alpha1.FidelityLossy
-			verdict.Dropped = append(verdict.Dropped, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
+			verdict.Dropped = append(verdict.Dropped, VersionedField{Version: leaf.Version, Path: leaf.Root})
 		case OwnerPreserved:
 			if *direction == v1alpha1.FidelityExact {
 				*direction = v1alpha1.FidelityPreserved
 			}
-			verdict.Preserved = append(verdict.Preserved, v1alpha1.VersionedField{Version: leaf.Version, Path: leaf.Root})
+			verdict.Preserved = append(verdict.Preserved, VersionedField{Version: leaf.Version, Path: leaf.Root})
 		}
 	}
 	for i := range all {
@@ -202,12 +223,12 @@ func verdicts(leaves []FieldVerdict) []v1alpha1.Verdict {
 	return all
 }
 
-// maxFields limits the fields that a verdict names: MaxItems of the API.
+// maxFields limits the fields that a verdict names.
 const maxFields = 20
 
 // firstFields sorts and deduplicates fields, and returns the first maxFields.
-func firstFields(fields []v1alpha1.VersionedField) []v1alpha1.VersionedField {
-	slices.SortFunc(fields, func(a, b v1alpha1.VersionedField) int {
+func firstFields(fields []VersionedField) []VersionedField {
+	slices.SortFunc(fields, func(a, b VersionedField) int {
 		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.Path, b.Path))
 	})
 	fields = slices.Compact(fields)

@@ -76,9 +76,10 @@ type Status struct {
 	// ActiveCRD is the uid of the CustomResourceDefinition that converts through the converter.
 	ActiveCRD types.UID
 	// Active are the revisions that API servers call, or may still call.
-	Active  []v1alpha1.ActiveRevision
-	Rules   *v1alpha1.ConverterStatus
-	Webhook *v1alpha1.WebhookStatus
+	Active []v1alpha1.ActiveRevision
+	// Revision is the desired one.
+	Revision string
+	Webhook  *v1alpha1.WebhookStatus
 	// Released is when the operator first saw that the CustomResourceDefinition no longer
 	// needs the converter.
 	Released *metav1.Time
@@ -89,7 +90,7 @@ type Status struct {
 func Gather(cluster observed.Cluster) *Converter {
 	status := cluster.Policy.Status.DeepCopy()
 	c := &Converter{Cluster: cluster, Status: Status{
-		ActiveCRD: status.ActivatedCRD, Active: status.ActiveRevisions, Rules: status.Converter, Webhook: status.Webhook, Released: status.ConversionRemovedTime}}
+		ActiveCRD: status.ActivatedCRD, Active: status.ActiveRevisions, Revision: status.Revision, Webhook: status.Webhook, Released: status.ConversionRemovedTime}}
 	c.kind = c.newKind()
 	if c.CRD != nil {
 		c.kind.choose()

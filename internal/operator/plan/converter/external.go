@@ -68,7 +68,7 @@ func (e external) name(pod observed.Pod) string { return "endpoint " + pod.Name 
 
 func (e external) deployment() *appsv1apply.DeploymentApplyConfiguration { return nil }
 
-func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.called, nil) }
+func (e external) valid([]string) gate.Outcome { return e.withoutRules(e.called, "") }
 
 // available passes if there is an endpoint to call.
 func (e external) available() gate.Outcome {

@@ -68,7 +68,7 @@ func (i image) valid([]string) gate.Outcome {
 	if i.renderErr != nil {
 		return i.notRendered()
 	}
-	return i.withoutRules("image "+i.spec.Reference, &v1alpha1.ConverterStatus{Revision: i.Wanted})
+	return i.withoutRules("image "+i.spec.Reference, i.Wanted)
 }
 
 func (i image) choose() {

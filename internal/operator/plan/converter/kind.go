@@ -82,13 +82,13 @@ func (c *Converter) valid(removed []string) gate.Outcome {
 
 // withoutRules is the gate RulesValid of a converter that has no rules to compile. The gate
 // ConversionVerified tests its answers.
-func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) gate.Outcome {
+func (c *Converter) withoutRules(name, revision string) gate.Outcome {
 	if c.CRD.Spec.PreserveUnknownFields {
 		return gate.Stalled(v1alpha1.ReasonPreserveUnknownFields,
 			"the CustomResourceDefinition has spec.preserveUnknownFields: true, and API servers do not convert objects without a structural schema: "+
 				"set it to false, and give each version a structural schema")
 	}
-	c.Status.Rules = status
+	c.Status.Revision = revision
 	return gate.Passed(v1alpha1.ReasonCustomConverter, "the converter is "+name)
 }
 

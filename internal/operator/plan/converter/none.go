@@ -36,7 +36,7 @@ func (none) available() gate.Outcome { return gate.NotNeeded() }
 // by name. API servers remove the fields that rules would preserve: fields of one version that
 // the storage version lacks.
 func (n none) valid([]string) gate.Outcome {
-	n.Status.Rules = nil
+	n.Status.Revision = ""
 	storage := crds.StorageVersion(n.CRD)
 	lost, accepted, errors := n.losses(storage)
 	if len(errors) > 0 {

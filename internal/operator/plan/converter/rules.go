@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
@@ -65,7 +66,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
 			len(r.ruleset), maxStoredBytes))
 	}
-	r.Status.Rules = (&v1alpha1.ConverterStatus{Revision: r.Ruleset(), Verdicts: r.Rules.Verdicts}).DeepCopy()
+	r.Status.Revision = r.Ruleset()
 	missing, _ := r.missingVersions(removed)
 	if len(missing) > 0 {
 		says := gate.Errors(missing) + "; the converter is ready for it"
@@ -110,7 +111,7 @@ func (c *Converter) missingVersions(removed []string) (missing field.ErrorList, 
 const maxWarnings = 5
 
 // summary says what the conversion of each spoke preserves and drops, and lists warnings.
-func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
+func summary(verdicts []compile.Verdict, warnings []string) string {
 	var lines []string
 	for _, verdict := range verdicts {
 		line := fmt.Sprintf("%s: %s to the hub, %s from it", verdict.Version, verdict.ToHub, verdict.FromHub)
@@ -128,7 +129,7 @@ func summary(verdicts []v1alpha1.Verdict, warnings []string) string {
 	return strings.Join(lines, "; ")
 }
 
-func first(fields []v1alpha1.VersionedField) string {
+func first(fields []compile.VersionedField) string {
 	var texts []string
 	for _, preserved := range fields[:min(len(fields), gate.MaxFields)] {
 		texts = append(texts, preserved.String())
