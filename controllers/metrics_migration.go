@@ -17,8 +17,6 @@ var (
 		"Objects of the latest migration, by what became of them.", "outcome")
 	foundMetric = policyMetric("migration_objects_found",
 		"Objects that the latest migration has found so far.")
-	rateMetric = policyMetric("migration_objects_per_second",
-		"Objects that the latest migration did in a second lately; 0 while it does none, and after its end.")
 	failuresMetric = policyMetric("migration_listed_failures",
 		"The first objects, ten at most, that the latest migration could not rewrite, by reason. All are counted in migration_objects.", "reason")
 	migrationMetric = policyMetric("migration_state",
@@ -26,7 +24,7 @@ var (
 	stepMetric = policyMetric("migration_step_info",
 		"What the latest migration is at, while it goes on. Always 1.", "step")
 	waitingMetric = policyMetric("migration_waiting",
-		"1 while the latest migration stalls and status.migration.waiting says why, else 0.")
+		"1 while the latest migration stalls and status.migration.message says why, else 0.")
 	startMetric = policyMetric("migration_start_timestamp_seconds",
 		"When the latest migration started, in seconds of Unix time.")
 	endMetric = policyMetric("migration_end_timestamp_seconds",
@@ -36,7 +34,7 @@ var (
 )
 
 var migrationMetrics = []*prometheus.Desc{
-	objectsMetric, foundMetric, rateMetric, failuresMetric, migrationMetric, stepMetric, waitingMetric, startMetric, endMetric, estimateMetric,
+	objectsMetric, foundMetric, failuresMetric, migrationMetric, stepMetric, waitingMetric, startMetric, endMetric, estimateMetric,
 }
 
 // migrationStates are all states, so that a query finds each.
@@ -51,8 +49,7 @@ func collectMigration(last *v1alpha1.MigrationStatus, set setGauge) {
 	set(objectsMetric, float64(last.Current), "current")
 	set(objectsMetric, float64(last.Gone), "gone")
 	set(objectsMetric, float64(last.Failed), "failed")
-	set(rateMetric, float64(last.RatePerSecond))
-	set(waitingMetric, asFloat(last.Waiting != ""))
+	set(waitingMetric, asFloat(last.State == v1alpha1.MigrationRunning && last.Message != ""))
 	for _, state := range migrationStates {
 		set(migrationMetric, asFloat(last.State == state), string(state))
 	}

@@ -74,8 +74,8 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 			Certificate: &v1alpha1.CertificateStatus{NotAfter: at(2000), CANotAfter: at(3000)},
 			Drift:       &v1alpha1.DriftStatus{LastTime: at(1000)},
 			Migration: &v1alpha1.MigrationStatus{
-				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Waiting: "patches wait", Total: 12,
-				Rewritten: 4, Current: 3, Gone: 2, Failed: 3, RatePerSecond: 5,
+				State: v1alpha1.MigrationRunning, Step: v1alpha1.MigrationRewriting, Message: "patches wait", Total: 12,
+				Rewritten: 4, Current: 3, Gone: 2, Failed: 3,
 				StartTime: new(at(100)), CompletionTime: new(at(300)), EstimatedCompletion: new(at(200)),
 				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {Reason: "TooLarge"}},
 			},
@@ -121,7 +121,6 @@ func TestPolicyMetrics(t *testing.T) {
 		`migration_listed_failures{,reason="Invalid"} 2`,
 		`migration_listed_failures{,reason="TooLarge"} 1`,
 		`migration_objects_found{} 12`,
-		`migration_objects_per_second{} 5`,
 		`migration_objects{outcome="current",} 3`,
 		`migration_objects{outcome="failed",} 3`,
 		`migration_objects{outcome="gone",} 2`,

@@ -29,7 +29,6 @@ import (
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.webhook.desired`,priority=1,description="Converter pods that are wanted"
 // +kubebuilder:printcolumn:name="Fleet",type=string,JSONPath=`.status.webhook.fleet`,priority=1,description="The fleet that the converter pods belong to; empty for pods of this policy alone"
 // +kubebuilder:printcolumn:name="CertExpiry",type=string,JSONPath=`.status.certificate.notAfter`,priority=1,description="When the serving certificate expires"
-// +kubebuilder:printcolumn:name="Rate",type=integer,JSONPath=`.status.migration.ratePerSecond`,priority=1,description="Objects that the migration does in a second"
 // +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.migration.estimatedCompletion`,priority=1,description="When the migration ends at its current rate"
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`,priority=1,description="The revision that the converter pods must serve"
 // +kubebuilder:printcolumn:name="Failing",type=string,JSONPath=`.status.conversionFailures[*].cause`,priority=1,description="Why conversions fail in production, by the converter pods"

@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // MigrationMode tells what starts a migration.
@@ -108,7 +107,7 @@ type Migration struct {
 	// the API server's answers. Sample writes a sample of the objects again, and Full
 	// writes all of them again; the second write must change nothing. The default is
 	// Sample if every API server was seen to write at the storage version, and Full
-	// otherwise (status.migration.barrier is Time).
+	// otherwise.
 	// +optional
 	Verify MigrationVerification `json:"verify,omitempty"`
 
@@ -178,17 +177,6 @@ const (
 	MigrationSuspended MigrationStep = "Suspended"
 )
 
-// BarrierKind tells how the run knows that API servers write at the storage version.
-type BarrierKind string
-
-const (
-	// BarrierAllServers means that every API server confirmed it.
-	BarrierAllServers BarrierKind = "AllServers"
-	// BarrierTime means that not every API server can be reached separately, and that the
-	// run waited long enough for all of them.
-	BarrierTime BarrierKind = "Time"
-)
-
 // MigrationCause tells why a run started.
 type MigrationCause string
 
@@ -205,7 +193,9 @@ const (
 
 // MigrationStatus is the latest migration run.
 type MigrationStatus struct {
-	// run identifies the run: a hash of what it is pinned to.
+	// run identifies the run: a hash of what it is pinned to, which is the generation of the
+	// CustomResourceDefinition, the storage version and the trigger. If the generation changes, the
+	// run is superseded.
 	// +required
 	Run string `json:"run"`
 	// state is the state of the run: Running, Succeeded, Failed, Superseded or Cancelled.
@@ -215,9 +205,6 @@ type MigrationStatus struct {
 	// Auditing, Verifying, Pruning or Suspended.
 	// +optional
 	Step MigrationStep `json:"step,omitempty"`
-	// waiting tells why a run in progress is stalled.
-	// +optional
-	Waiting string `json:"waiting,omitempty"`
 	// cause tells why the run started: StoredVersions, PreservedData or Trigger.
 	// +optional
 	Cause MigrationCause `json:"cause,omitempty"`
@@ -235,13 +222,6 @@ type MigrationStatus struct {
 	// storageVersion is the version at which the run writes.
 	// +required
 	StorageVersion string `json:"storageVersion"`
-	// crdUID is the uid of the CustomResourceDefinition that is migrated.
-	// +required
-	CRDUID types.UID `json:"crdUID"`
-	// crdGeneration is the generation of the CustomResourceDefinition at the start of the
-	// run. If it changes, the run is superseded.
-	// +required
-	CRDGeneration int64 `json:"crdGeneration"`
 	// total is the number of objects found.
 	// +required
 	Total int64 `json:"total"`
@@ -257,14 +237,10 @@ type MigrationStatus struct {
 	// failed is the number of objects that could not be rewritten.
 	// +required
 	Failed int64 `json:"failed"`
-	// verified is the number of objects that were written again after the run without a
-	// change.
-	// +optional
-	Verified int64 `json:"verified,omitempty"`
 	// notPlaced is the number of objects with preserved values that could not return to
 	// their fields: the API server refuses the object at the version of those values, or
 	// the schema of the field does not allow them. These objects are migrated, and keep
-	// the values in annotations.
+	// the values in annotations; record has the first ten of them.
 	// +optional
 	NotPlaced int64 `json:"notPlaced,omitempty"`
 	// progress is text for the printer column Migrated: the number of processed objects
@@ -275,37 +251,19 @@ type MigrationStatus struct {
 	// seconds or less often.
 	// +optional
 	ProgressTime *metav1.Time `json:"progressTime,omitempty"`
-	// ratePerSecond is how many objects a run in progress processed per second lately.
-	// +optional
-	RatePerSecond int64 `json:"ratePerSecond,omitempty"`
 	// estimatedCompletion is when the run ends at that rate.
 	// +optional
 	EstimatedCompletion *metav1.Time `json:"estimatedCompletion,omitempty"`
-	// barrier tells how the run knew, before it read the first object, that API servers write at
-	// the storage version: AllServers or Time.
-	// +optional
-	Barrier BarrierKind `json:"barrier,omitempty"`
 	// record is the ConfigMap that has the complete record of the run, including every
-	// object that failed. It exists until another run starts.
+	// object that failed, as namespace/name. It exists until another run starts.
 	// +optional
-	Record *ConfigMapReference `json:"record,omitempty"`
-	// predicted lists up to ten objects that the API server refused in the dry runs before
-	// the first write. If you correct them during the run, you need no second run.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	Predicted []MigrationFailure `json:"predicted,omitempty"`
+	Record string `json:"record,omitempty"`
 	// failures lists the first ten objects that failed. record lists all of them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Failures []MigrationFailure `json:"failures,omitempty"`
-	// refused lists the first ten of the notPlaced objects, and why each was refused.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=10
-	Refused []MigrationFailure `json:"refused,omitempty"`
-	// message tells why the run could not continue.
+	// message tells why a run in progress is stalled, or why a failed run could not continue.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// startTime is when the run started.
@@ -316,29 +274,12 @@ type MigrationStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
-// ConfigMapReference names a ConfigMap.
-type ConfigMapReference struct {
-	// namespace is the namespace of the ConfigMap.
-	// +required
-	Namespace string `json:"namespace"`
-	// name is the name of the ConfigMap.
-	// +required
-	Name string `json:"name"`
-}
-
-// String is the namespace and the name, with a slash in between.
-func (r *ConfigMapReference) String() string { return r.Namespace + "/" + r.Name }
-
 // MigrationFailure is one object that could not be rewritten.
 type MigrationFailure struct {
 	// object is the object as namespace/name, or as name if the kind is cluster-scoped, the
 	// form of keys in client-go.
 	// +required
 	Object string `json:"object"`
-	// version is the version whose preserved data could not be restored; empty if the
-	// object itself was not migrated.
-	// +optional
-	Version string `json:"version,omitempty"`
 	// reason is the reason as one word, such as Invalid or AdmissionDenied. Later versions may
 	// add reasons.
 	// +optional

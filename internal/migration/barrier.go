@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 const (
@@ -159,7 +159,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			return ctx.Err()
 		}
 		if problem == nil {
-			j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierAllServers, int32(len(addresses)) //nolint:gosec // no cluster has as many
+			j.record.BarrierKind, j.record.APIServers = contract.BarrierAllServers, int32(len(addresses)) //nolint:gosec // no cluster has as many
 			log.Info("Every API server shows the storage version", "apiServers", len(addresses))
 			return nil
 		}
@@ -173,7 +173,7 @@ func (e *Engine) awaitServers(ctx context.Context, j *journal) error {
 			return err
 		}
 	}
-	j.record.BarrierKind, j.record.APIServers = v1alpha1.BarrierTime, 0
+	j.record.BarrierKind, j.record.APIServers = contract.BarrierTime, 0
 	log.Info("Not every API server can be asked: the barrier is the propagation delay alone", "cause", problem.Error())
 	return nil
 }

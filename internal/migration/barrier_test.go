@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -156,21 +155,21 @@ func (f *fakeServers) ServedResourceAt(_ context.Context, address string) (*meta
 func TestAwaitServers(t *testing.T) {
 	tests := map[string]struct {
 		servers fakeServers
-		want    v1alpha1.BarrierKind
+		want    contract.BarrierKind
 		number  int32
 		rounds  int
 	}{
-		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, v1alpha1.BarrierAllServers, 1, 2},
-		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, v1alpha1.BarrierAllServers, 3, 2},
-		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, v1alpha1.BarrierAllServers, 2, 8},
-		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, v1alpha1.BarrierTime, 0, maxServerChecks},
-		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, v1alpha1.BarrierTime, 0, maxServerChecks},
-		"no addresses":              {fakeServers{}, v1alpha1.BarrierTime, 0, maxServerChecks},
-		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, v1alpha1.BarrierTime, 0, 1},
-		"addresses not readable":    {fakeServers{err: unavailable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
-		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, v1alpha1.BarrierTime, 0, 1},
-		"address silent":            {fakeServers{since: map[string]int{"a": 0}, refuse: fmt.Errorf("dial: %w", context.DeadlineExceeded)}, v1alpha1.BarrierTime, 0, maxSilentChecks},
-		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, v1alpha1.BarrierTime, 0, maxServerChecks},
+		"one":                       {fakeServers{since: map[string]int{"a": 0}, leases: 1}, contract.BarrierAllServers, 1, 2},
+		"three":                     {fakeServers{since: map[string]int{"a": 0, "b": 0, "c": 0}, leases: 3}, contract.BarrierAllServers, 3, 2},
+		"one that lags behind":      {fakeServers{since: map[string]int{"a": 0, "b": 7}}, contract.BarrierAllServers, 2, 8},
+		"one that never follows":    {fakeServers{since: map[string]int{"a": 0, "b": 1000}}, contract.BarrierTime, 0, maxServerChecks},
+		"some behind one address":   {fakeServers{since: map[string]int{"a": 0}, leases: 3}, contract.BarrierTime, 0, maxServerChecks},
+		"no addresses":              {fakeServers{}, contract.BarrierTime, 0, maxServerChecks},
+		"addresses may not be read": {fakeServers{err: fmt.Errorf("endpoints: %w", forbidden("kubernetes"))}, contract.BarrierTime, 0, 1},
+		"addresses not readable":    {fakeServers{err: unavailable()}, contract.BarrierTime, 0, maxServerChecks},
+		"discovery forbidden":       {fakeServers{since: map[string]int{"a": 0}, refuse: unauthorized()}, contract.BarrierTime, 0, 1},
+		"address silent":            {fakeServers{since: map[string]int{"a": 0}, refuse: fmt.Errorf("dial: %w", context.DeadlineExceeded)}, contract.BarrierTime, 0, maxSilentChecks},
+		"address unreachable":       {fakeServers{since: map[string]int{"a": 0}, refuse: unreachable()}, contract.BarrierTime, 0, maxServerChecks},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

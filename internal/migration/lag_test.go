@@ -56,7 +56,7 @@ func testLag(t *testing.T, server *testenv.Server) {
 	}
 	record := r.mustRun(t, engine)
 	expect.Equal(t, "versions in etcd after the first pass", []map[string]int{{"v1beta1": 40}}, stored)
-	if record.BarrierKind != v1alpha1.BarrierTime || record.Repeats != 1 || !record.Complete() {
+	if record.BarrierKind != contract.BarrierTime || record.Repeats != 1 || !record.Complete() {
 		t.Errorf("record is %+v", record)
 	}
 	r.WantStored(t, map[string]int{"v1": 40})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 )
 
 // outcome is what the run did with one object.
@@ -50,7 +51,7 @@ type result struct {
 	// restored is true if a preserved value was restored to a field. refused are the versions at
 	// which that failed.
 	restored bool
-	refused  []v1alpha1.MigrationFailure
+	refused  []contract.Refusal
 	// path is the fallback by which the API server accepted the object, or empty.
 	path v1alpha1.MigrationFallback
 }

@@ -130,7 +130,7 @@ type restoration struct {
 	// written are the versions at which the API server accepted the object. The values of the
 	// versions in refused remain in the annotations.
 	written []string
-	refused []v1alpha1.MigrationFailure
+	refused []contract.Refusal
 }
 
 // restorePreserved writes an object at each version of which it preserves values that have a field
@@ -140,8 +140,8 @@ func (e *Engine) restorePreserved(ctx context.Context, object *metav1.PartialObj
 	for _, version := range e.Inventory.restorable(object) {
 		at, unserved := e.roundTrip(version)
 		if unserved != nil {
-			unserved.Object, unserved.Version = keyOf(object), version
-			p.refused = append(p.refused, *unserved)
+			unserved.Object = keyOf(object)
+			p.refused = append(p.refused, contract.Refusal{MigrationFailure: *unserved, Version: version})
 			continue
 		}
 		r, err := e.persist(ctx, p.object, Patch{Version: at}, barrier)
@@ -153,9 +153,7 @@ func (e *Engine) restorePreserved(ctx context.Context, object *metav1.PartialObj
 			return p, nil
 		case r.outcome == failed:
 			logr.FromContextOrDiscard(ctx).V(1).Info("Preserved values cannot be restored", "object", r.object, "version", at, "message", r.message)
-			failure := r.failure()
-			failure.Version = version
-			p.refused = append(p.refused, failure)
+			p.refused = append(p.refused, contract.Refusal{MigrationFailure: r.failure(), Version: version})
 			continue
 		}
 		p.restored = p.restored || r.outcome == rewritten
@@ -174,8 +172,8 @@ func (e *Engine) restorePreserved(ctx context.Context, object *metav1.PartialObj
 func (e *Engine) addNotRestored(p *restoration, object *metav1.PartialObjectMetadata) {
 	for _, version := range p.written {
 		if why := e.Inventory.notRestored(object, version); why != "" {
-			p.refused = append(p.refused, v1alpha1.MigrationFailure{Object: keyOf(object), Version: version, Reason: v1alpha1.FailureDoesNotFit,
-				Message: truncate(why, maxMessage), Command: e.suggest(v1alpha1.FailureDoesNotFit, object)})
+			p.refused = append(p.refused, contract.Refusal{Version: version, MigrationFailure: v1alpha1.MigrationFailure{Object: keyOf(object),
+				Reason: v1alpha1.FailureDoesNotFit, Message: truncate(why, maxMessage), Command: e.suggest(v1alpha1.FailureDoesNotFit, object)}})
 		}
 	}
 }

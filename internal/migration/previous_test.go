@@ -41,7 +41,7 @@ func TestRetryPatchesOnlyFailedObjects(t *testing.T) {
 	api.onPatch = refusals{objectKey(6): invalid("a006")}.of
 	record := mustRun(t, retryOf(api, before, &fakeStore{}))
 	expect.Equal(t, "counters", contract.Counters{Total: 40, Rewritten: 38, Gone: 1, Failed: 1}, record.Counters)
-	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != v1alpha1.BarrierAllServers || record.Verified != 12 {
+	if record.RetryOf != "run-1" || record.Barrier != "140" || record.BarrierKind != contract.BarrierAllServers || record.Verified != 12 {
 		t.Errorf("record is %+v", record)
 	}
 	// Thirteen objects still exist, and twelve of them are verified.

@@ -137,7 +137,7 @@ func (e *Engine) verification(j *journal) v1alpha1.MigrationVerification {
 	switch {
 	case e.Verify != "":
 		return e.Verify
-	case j.record.BarrierKind == v1alpha1.BarrierAllServers:
+	case j.record.BarrierKind == contract.BarrierAllServers:
 		return v1alpha1.MigrationVerifySample
 	}
 	return v1alpha1.MigrationVerifyFull

@@ -90,7 +90,7 @@ func TestResumedRunListsAllObjects(t *testing.T) {
 			api, store := newFakeAPI(4), &fakeStore{}
 			record := completedRecord()
 			record.State, record.CompletionTime = contract.StateVerifying, nil
-			record.Counters, record.Barrier, record.BarrierKind = contract.Counters{Total: 4, Rewritten: 4}, "104", v1alpha1.BarrierAllServers
+			record.Counters, record.Barrier, record.BarrierKind = contract.Counters{Total: 4, Rewritten: 4}, "104", contract.BarrierAllServers
 			for i := range 4 {
 				if i != 2 || !tt.missed {
 					api.write(objectKey(i), "v1")

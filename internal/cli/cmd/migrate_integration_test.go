@@ -193,7 +193,7 @@ func (e *migrateEnv) testWhole(t *testing.T) {
 
 	result := e.results(t, 0, name).Results[0]
 	wantStoredVersions(t, r, "v1")
-	if result.State != standalone.Complete || result.Current != objects || result.Rewritten != 0 || result.Barrier != v1alpha1.BarrierAllServers ||
+	if result.State != standalone.Complete || result.Current != objects || result.Rewritten != 0 || result.Barrier != contract.BarrierAllServers ||
 		!slices.Equal(result.Pruned, []string{"v1beta1"}) || result.Verified == 0 {
 		t.Errorf("result is %+v", result)
 	}
@@ -236,7 +236,7 @@ func (e *migrateEnv) testPlanted(t *testing.T) {
 	r := e.define(t, "planteds", 10)
 	now := metav1.Now()
 	text, err := json.Marshal(contract.Record{Format: contract.RecordFormat, Run: "planted", CRDUID: r.CRD.UID, CRDGeneration: r.CRD.Generation,
-		State: contract.StateVerifying, Barrier: "1", BarrierKind: v1alpha1.BarrierAllServers, StartTime: &now})
+		State: contract.StateVerifying, Barrier: "1", BarrierKind: contract.BarrierAllServers, StartTime: &now})
 	expect.NoError(t, err)
 	expect.NoError(t, e.Client.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: standalone.ConfigMapName(r.CRD.Name), Labels: map[string]string{"app.kubernetes.io/managed-by": standalone.ManagedBy}},

@@ -37,15 +37,16 @@ func (w *writer) migration(o *Overview) {
 func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
 	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), done(run), max(run.Total, done(run)))
-	if speed := speed(run, o.now); speed != "" {
-		progress += "  " + speed
+	if end := ends(run, o.now); end != "" {
+		progress += "  " + end
 	}
 	w.line("%s", progress)
 	w.line("  %s", countsOf(run))
-	if run.Waiting != "" && !o.MigrationSuspended {
-		w.line("  stalled: %s", terminal.OneLine(run.Waiting))
-	}
-	if run.Message != "" {
+	switch {
+	case run.Message == "" || run.State == v1alpha1.MigrationRunning && o.MigrationSuspended:
+	case run.State == v1alpha1.MigrationRunning:
+		w.line("  stalled: %s", terminal.OneLine(run.Message))
+	default:
 		w.line("  %s", terminal.OneLine(run.Message))
 	}
 	for _, failure := range run.Failures {
@@ -58,10 +59,7 @@ func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 		w.line("  and %d more: see ConfigMap %s", more, run.Record)
 	}
 	if run.NotPlaced > 0 {
-		w.line("  %d migrated objects preserve values in annotations that have a place now:", run.NotPlaced)
-	}
-	for _, refused := range run.Refused {
-		w.line("  %s %s at %s: %s", w.page.Colors.In(terminal.Yellow, terminal.OrDash(string(refused.Reason))), refused.Object, refused.Version, terminal.OneLine(refused.Message))
+		w.line("  %d migrated objects preserve values in annotations that have a place now: see ConfigMap %s", run.NotPlaced, run.Record)
 	}
 }
 
@@ -95,14 +93,7 @@ func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 
 // countsOf lists the objects of a run by their results.
 func countsOf(run *v1alpha1.MigrationStatus) string {
-	counts := []string{
-		fmt.Sprintf("%d rewritten", run.Rewritten), fmt.Sprintf("%d current", run.Current),
-		fmt.Sprintf("%d gone", run.Gone), fmt.Sprintf("%d failed", run.Failed),
-	}
-	if run.Verified > 0 {
-		counts = append(counts, fmt.Sprintf("%d verified", run.Verified))
-	}
-	return strings.Join(counts, ", ")
+	return fmt.Sprintf("%d rewritten, %d current, %d gone, %d failed", run.Rewritten, run.Current, run.Gone, run.Failed)
 }
 
 // failures writes the conversions that failed recently.

@@ -19,7 +19,7 @@ import (
 func WriteTable(w io.Writer, all []*Overview, page Page) error {
 	head := []string{"NAME", "READY", "REASON", "STORAGE", "STORED", "MIGRATED", "ETA", "REMOVABLE"}
 	if page.Wide {
-		head = append(head, "CONVERTER", "STRATEGY", "PODS", "CERTIFICATE", "RATE", "FAILING", "MESSAGE")
+		head = append(head, "CONVERTER", "STRATEGY", "PODS", "CERTIFICATE", "FAILING", "MESSAGE")
 	}
 	rows := [][]string{head}
 	for _, o := range all {
@@ -34,12 +34,9 @@ func (o *Overview) row(page Page) []string {
 	if o.CRD != nil {
 		storage, stored, strategy = o.CRD.StorageVersion, strings.Join(o.CRD.StoredVersions, ","), string(o.CRD.Strategy)
 	}
-	migrated, rate := "", ""
+	migrated := ""
 	if run := o.Migration; run != nil {
 		migrated = run.Progress
-		if run.RatePerSecond > 0 {
-			rate = fmt.Sprintf("%d/s", run.RatePerSecond)
-		}
 	}
 	row := []string{o.Name, marks.mark(o.Ready, o.Stalled), o.Reason, storage, stored, migrated, eta(o.Migration, o.now), o.Removable}
 	if page.Wide {
@@ -50,7 +47,7 @@ func (o *Overview) row(page Page) []string {
 		if o.Certificate != nil {
 			certificate = o.Certificate.NotAfter.UTC().Format(time.DateOnly)
 		}
-		row = append(row, string(o.ConverterType), strategy, pods, certificate, rate, o.failing(), terminal.OneLine(o.Message))
+		row = append(row, string(o.ConverterType), strategy, pods, certificate, o.failing(), terminal.OneLine(o.Message))
 	}
 	for i := range row {
 		row[i] = terminal.OrDash(row[i])
@@ -67,8 +64,8 @@ func (o *Overview) Line() string {
 			state = string(run.Step)
 		}
 		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, done(run), max(run.Total, done(run)), share(run), run.Failed)
-		if speed := speed(run, o.now); speed != "" {
-			line += ", " + speed
+		if end := ends(run, o.now); end != "" {
+			line += ", " + end
 		}
 	}
 	if o.Message != "" {
@@ -113,20 +110,12 @@ func bar(run *v1alpha1.MigrationStatus, colors terminal.Colors) string {
 	return "[" + colors.In(color, strings.Repeat("#", filled)) + strings.Repeat("-", barWidth-filled) + "]"
 }
 
-// speed returns the rate of a run, and its expected end; empty if it
-// has ended, or if unknown.
-func speed(run *v1alpha1.MigrationStatus, now time.Time) string {
-	if run.State != v1alpha1.MigrationRunning {
+// ends returns when a run is expected to end; empty if it has ended, or if unknown.
+func ends(run *v1alpha1.MigrationStatus, now time.Time) string {
+	if run.State != v1alpha1.MigrationRunning || run.EstimatedCompletion == nil {
 		return ""
 	}
-	var parts []string
-	if run.RatePerSecond > 0 {
-		parts = append(parts, fmt.Sprintf("%d/s", run.RatePerSecond))
-	}
-	if end := run.EstimatedCompletion; end != nil {
-		parts = append(parts, "ETA "+eta(run, now)+" ("+end.UTC().Format(time.TimeOnly)+" UTC)")
-	}
-	return strings.Join(parts, ", ")
+	return "ETA " + eta(run, now) + " (" + run.EstimatedCompletion.UTC().Format(time.TimeOnly) + " UTC)"
 }
 
 // eta returns how long a run still takes at its rate, empty if unknown.

@@ -71,7 +71,7 @@ type Record struct {
 	// Waiting says why the run makes no progress, if it waits.
 	Waiting string `json:"waiting,omitempty"`
 	// BarrierKind says how the barrier was determined.
-	BarrierKind v1alpha1.BarrierKind `json:"barrierKind,omitempty"`
+	BarrierKind BarrierKind `json:"barrierKind,omitempty"`
 	// APIServers is the number of API servers that showed the storage version.
 	APIServers int32 `json:"apiServers,omitempty"`
 	// Barrier is the resourceVersion at which writes at the old version had drained.
@@ -115,11 +115,29 @@ type Record struct {
 	Placed   int64 `json:"placed,omitempty"`
 	Unplaced int64 `json:"unplaced,omitempty"`
 	// Refused says why, for the first unplaced objects.
-	Refused []v1alpha1.MigrationFailure `json:"refused,omitempty"`
+	Refused []Refusal `json:"refused,omitempty"`
 	// StartTime is when the run started. Restarts do not change it.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// CompletionTime is when the run completed or aborted.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+}
+
+// BarrierKind tells how the run knows that API servers write at the storage version.
+type BarrierKind string
+
+const (
+	// BarrierAllServers means that every API server confirmed it.
+	BarrierAllServers BarrierKind = "AllServers"
+	// BarrierTime means that not every API server can be reached separately, and that the
+	// run waited long enough for all of them.
+	BarrierTime BarrierKind = "Time"
+)
+
+// Refusal says why preserved values of an object were not restored.
+type Refusal struct {
+	v1alpha1.MigrationFailure
+	// Version is the version of these values.
+	Version string `json:"version,omitempty"`
 }
 
 // Counters count objects by outcome.

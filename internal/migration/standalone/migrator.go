@@ -90,7 +90,7 @@ type Result struct {
 	// Record names what has the record of the run.
 	Record string `json:"record,omitempty"`
 	// Barrier says how the barrier was determined.
-	Barrier    v1alpha1.BarrierKind `json:"barrier,omitempty"`
+	Barrier    contract.BarrierKind `json:"barrier,omitempty"`
 	APIServers int32                `json:"apiServers,omitempty"`
 	contract.Counters
 	Verified int64 `json:"verified"`

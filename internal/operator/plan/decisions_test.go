@@ -101,8 +101,8 @@ func (w *world) decide(change func(*world)) string {
 	change(w)
 	decided := w.plan()
 	w.tellChanges(before.Conditions, decided.Status.Conditions)
-	if run := decided.Status.Migration; run != nil && run.Waiting != "" {
-		w.tell("The migration waits, at %d writes per second: %s", run.RatePerSecond, run.Waiting)
+	if run := decided.Status.Migration; run != nil && run.Message != "" {
+		w.tell("The migration waits: %s", run.Message)
 	}
 	if crd := decided.Status.CRD; crd != nil && crd.Writer != nil {
 		w.tell("The CustomResourceDefinition is written by %s, %s.", crd.Writer.Tool, crd.Writer.Source)

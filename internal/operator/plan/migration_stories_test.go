@@ -313,7 +313,7 @@ func preservedData(w *world) {
 	w.tellPreserved()
 	w.reports(half())
 	w.held = holding(1)
-	refused := []v1alpha1.MigrationFailure{{Object: "default/odd", Reason: "DoesNotFit", Version: "v1beta1", Message: "the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}
+	refused := []contract.Refusal{{Version: "v1beta1", MigrationFailure: v1alpha1.MigrationFailure{Object: "default/odd", Reason: "DoesNotFit", Message: "the value of .note stays in the annotation conversion-operator.io/v1beta1.crontabs.example.com: the schema does not allow it: the value is too long"}}}
 	w.reports(contract.Record{State: contract.StateCompleted, Counters: contract.Counters{Total: 1000, Rewritten: 39, Current: 961}, Placed: 39, Unplaced: 1, Refused: refused})
 	w.tellPreserved()
 	w.tellBlocks()

@@ -72,29 +72,28 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	expect.Equal(t, "the end is told as", "1000/1000", w.look(0).Status.Migration.Progress)
 }
 
-// TestStatusOfARecord: all that a record says of a run that goes on is in the status.
+// TestStatusOfARecord: what a user needs of the record of a run that goes on is in the status.
 func TestStatusOfARecord(t *testing.T) {
 	w := running(t)
 	start := metav1.NewTime(w.observed.Now.Add(-time.Minute))
 	end := metav1.NewTime(w.observed.Now.Add(time.Hour))
 	predicted := []v1alpha1.MigrationFailure{{Object: "ns/b", Reason: "TooLarge", Message: "big", Command: "wc"}}
 	failures := []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: "Invalid", Message: "no", Command: "kubectl get"}}
-	refused := []v1alpha1.MigrationFailure{{Object: "ns/c", Version: "v1beta1", Reason: "Invalid", Message: "no"}}
 	w.record(contract.Record{
-		State: contract.StateRunning, BarrierKind: v1alpha1.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
-		Counters: contract.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
-		Verified: 4, RatePerSecond: 0.25, EstimatedCompletion: &end, StartTime: &start, Placed: 3, Unplaced: 1,
-		Predicted: predicted, Failures: failures, Refused: refused,
+		State: contract.StateRunning, BarrierKind: contract.BarrierAllServers, APIServers: 3, Waiting: "patches wait",
+		Counters:            contract.Counters{Total: 10, Rewritten: 3, Current: 2, Gone: 1, Failed: 1, ByFallback: 1},
+		EstimatedCompletion: &end, StartTime: &start, Placed: 3, Unplaced: 1, Predicted: predicted, Failures: failures,
 	})
 	before := w.observed.Policy.Status.Migration
 	want := before.DeepCopy()
-	want.Step, want.Waiting, want.Barrier = v1alpha1.MigrationRewriting, "patches wait", v1alpha1.BarrierAllServers
+	want.Step, want.Message = v1alpha1.MigrationRewriting, "patches wait"
 	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.Progress = 10, 3, 2, 1, 1, "7/10"
-	want.Verified, want.RatePerSecond, want.EstimatedCompletion, want.StartTime = 4, 1, &end, &start
-	want.NotPlaced, want.Predicted, want.Failures, want.Refused = 1, predicted, failures, refused
-	got := w.look(time.Minute).Status.Migration
+	want.EstimatedCompletion, want.StartTime, want.NotPlaced, want.Failures = &end, &start, 1, failures
+	decided := w.look(time.Minute).Status
+	got := decided.Migration
 	want.ProgressTime = got.ProgressTime
 	expect.Equal(t, "status", want, got)
+	expectCondition(t, decided, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "would refuse 1 of the objects tried first, for example ns/b: big")
 }
 
 // TestStatesHaveSteps: the status names what a run does in every state but the last.
@@ -108,18 +107,17 @@ func TestStatesHaveSteps(t *testing.T) {
 	}
 }
 
-// TestWhatEndsIsNotGoingOn: a run that has ended has no rate and no step.
+// TestWhatEndsIsNotGoingOn: a run that has ended waits for nothing, and has no step.
 func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	w := running(t)
 	done := whole()
 	done.RatePerSecond, done.Waiting = 100, "the API server asks to wait"
-	done.BarrierKind, done.APIServers = v1alpha1.BarrierAllServers, 3
 	w.reports(done)
 	got := w.observed.Policy.Status.Migration
-	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.RatePerSecond != 0 || got.Waiting != "" || got.EstimatedCompletion != nil {
+	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.Message != "" || got.EstimatedCompletion != nil {
 		t.Errorf("the run has ended, and its status says %+v", got)
 	}
-	if got.Verified != 100 || got.Barrier == "" || got.Record == nil {
+	if got.Rewritten != 100 || got.Record == "" {
 		t.Errorf("what it did is lost: %+v", got)
 	}
 }

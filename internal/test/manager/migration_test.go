@@ -129,5 +129,5 @@ func TestMigrationPodDoesNotStart(t *testing.T) {
 	})
 	patch(t, getPolicy(t, policy), `{"spec":{"migration":{"workload":null,"maxWritesPerSecond":1000}}}`)
 	waitFor(t, policy, v1alpha1.StorageMigratedCondition, metav1.ConditionTrue, v1alpha1.ReasonMigrated, nil)
-	expect.Equal(t, "it still waits", "", getPolicy(t, policy).Status.Migration.Waiting)
+	expect.Equal(t, "it still waits", "", getPolicy(t, policy).Status.Migration.Message)
 }

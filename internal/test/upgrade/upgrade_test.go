@@ -90,7 +90,7 @@ func runningRecord() contract.Record {
 	counters := contract.Counters{Total: 6, Rewritten: 2, Current: 1, Failed: 1}
 	return contract.Record{
 		Format: contract.RecordFormat, Run: "c3bd028d", CRDUID: "crd-1", CRDGeneration: 3, State: contract.StateRunning,
-		BarrierKind: v1alpha1.BarrierAllServers, APIServers: 1, Barrier: "8186", Counters: counters,
+		BarrierKind: contract.BarrierAllServers, APIServers: 1, Barrier: "8186", Counters: counters,
 		Checkpoint: contract.Checkpoint{Pages: 2, Continue: "token", Counters: counters},
 		Failures:   []v1alpha1.MigrationFailure{{Object: "ns/a", Reason: v1alpha1.FailureInvalid, Message: "no"}},
 		Ruleset:    "0123456789abcdef", Preserved: &conversion.Holdings{Seen: 3, Objects: 1, Bytes: 40}, StartTime: &start,

@@ -226,12 +226,12 @@ func (m *Migration) explainProgress() string {
 	if why := waitsIn[last.Step]; why != "" {
 		says += why + m.Settings.PropagationDelay.String()
 	}
-	if last.Waiting != "" {
-		says += "; stalled: " + last.Waiting
+	if last.Message != "" {
+		says += "; stalled: " + last.Message
 	}
-	if n := len(last.Predicted); n > 0 {
+	if record := m.run(last.Run).Record; record != nil && len(record.Predicted) > 0 {
 		says += fmt.Sprintf("; the API server would refuse %d of the objects tried first, for example %s: %s",
-			n, last.Predicted[0].Object, last.Predicted[0].Message)
+			len(record.Predicted), record.Predicted[0].Object, record.Predicted[0].Message)
 	}
 	if trigger := m.Policy.Spec.Migration.Trigger; trigger != last.Trigger && trigger != "" {
 		says += fmt.Sprintf("; another run for spec.migration.trigger %q follows", trigger)

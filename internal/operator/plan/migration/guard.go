@@ -57,7 +57,7 @@ func (m *Migration) whyNot() string {
 // stall reports why a suspended run writes nothing, which it cannot record itself.
 func (m *Migration) stall(why string) {
 	if last := m.UnderWay(); last != nil {
-		last.Waiting, last.RatePerSecond, last.EstimatedCompletion = why, 0, nil
+		last.Message, last.EstimatedCompletion = why, nil
 	}
 }
 
@@ -81,10 +81,10 @@ func (m *Migration) giveUp(wanted string) {
 		return
 	}
 	as := v1alpha1.MigrationSuperseded
-	if m.CRD != nil && last.CRDUID == m.CRD.UID && last.CRDGeneration == m.CRD.Generation {
+	if m.ofCurrent(last) {
 		as = v1alpha1.MigrationCancelled
 	}
-	last.Record = nil // is deleted with the Job
+	last.Record = "" // is deleted with the Job
 	m.endRun(as)
 }
 

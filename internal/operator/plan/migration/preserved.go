@@ -107,6 +107,24 @@ func PreservedOf(counted *v1alpha1.PreservedDataStatus, version string) *v1alpha
 	return nil
 }
 
+// Refused is an object whose preserved values of a version the last run could not move, or nil.
+func (m *Migration) Refused(version string) *v1alpha1.MigrationFailure {
+	last := m.Status.Migration
+	if last == nil || last.Ruleset != m.Ruleset {
+		return nil
+	}
+	record := m.run(last.Run).Record
+	if record == nil {
+		return nil
+	}
+	for i := range record.Refused {
+		if record.Refused[i].Version == version {
+			return &record.Refused[i].MigrationFailure
+		}
+	}
+	return nil
+}
+
 // count converts a count into its form in the status.
 func (m *Migration) count(held *observed.Held, source v1alpha1.PreservedDataSource) *v1alpha1.PreservedDataStatus {
 	counted := &v1alpha1.PreservedDataStatus{

@@ -5,13 +5,13 @@ package migration
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
@@ -38,7 +38,7 @@ func (m *Migration) recordRun(run observed.Run, storage string) {
 	if equality.Semantic.DeepEqual(last, next) {
 		return
 	}
-	news := next.Step != last.Step || (next.Waiting == "") != (last.Waiting == "") || run.Over()
+	news := next.Step != last.Step || (next.Message == "") != (last.Message == "") || run.Over()
 	if !news && !m.work.Due(m.progressDue(last).Sub(m.Now)) {
 		return
 	}
@@ -49,9 +49,9 @@ func (m *Migration) recordRun(run observed.Run, storage string) {
 func (m *Migration) newRun(run observed.Run, storage string) *v1alpha1.MigrationStatus {
 	made := &v1alpha1.MigrationStatus{
 		Run: run.ID, State: v1alpha1.MigrationRunning, Step: m.stepOf(run), Trigger: m.Policy.Spec.Migration.Trigger,
-		StorageVersion: storage, CRDUID: m.CRD.UID, CRDGeneration: m.CRD.Generation,
-		StartTime: &metav1.Time{Time: m.Now}, RetryOf: m.retryOf(), Cause: m.causeOf(), Ruleset: m.Ruleset,
-		Record: &v1alpha1.ConfigMapReference{Namespace: m.Settings.Namespace, Name: names.Run(m.Policy.Name, run.ID)},
+		StorageVersion: storage,
+		StartTime:      &metav1.Time{Time: m.Now}, RetryOf: m.retryOf(), Cause: m.causeOf(), Ruleset: m.Ruleset,
+		Record: m.Settings.Namespace + "/" + names.Run(m.Policy.Name, run.ID),
 	}
 	fill(made, run)
 	if run.Record != nil {
@@ -75,11 +75,15 @@ func (m *Migration) causeOf() v1alpha1.MigrationCause {
 // the record of the previous one.
 func (m *Migration) retryOf() string {
 	before := m.Status.Migration
-	if before == nil || before.State != v1alpha1.MigrationFailed || before.Failed == 0 ||
-		before.CRDUID != m.CRD.UID || before.CRDGeneration != m.CRD.Generation {
+	if before == nil || before.State != v1alpha1.MigrationFailed || before.Failed == 0 || !m.ofCurrent(before) {
 		return ""
 	}
 	return before.Run
+}
+
+// ofCurrent reports that a run is pinned to the CustomResourceDefinition as it is now.
+func (m *Migration) ofCurrent(run *v1alpha1.MigrationStatus) bool {
+	return m.CRD != nil && run.Run == names.RunID(m.CRD, run.StorageVersion, run.Trigger)
 }
 
 // progressDue is the time of the next write of counters.
@@ -127,21 +131,21 @@ func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 	}
 	switch {
 	case status.Step == v1alpha1.MigrationSuspended:
-		status.Waiting, status.RatePerSecond, status.EstimatedCompletion = isSuspended, 0, nil
+		status.Message, status.EstimatedCompletion = isSuspended, nil
 	case run.Trouble.Message != "":
-		status.Waiting = run.Trouble.Message
+		status.Message = run.Trouble.Message
 	case run.Record == nil:
-		status.Waiting = ""
+		status.Message = ""
 	}
 }
 
 func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = record.Total, record.Rewritten, record.Current, record.Gone, record.Failed
-	status.Verified, status.NotPlaced, status.Refused = record.Verified, record.Unplaced, record.Refused
-	status.Predicted, status.Failures, status.Message = record.Predicted, record.Failures, record.Message
-	// Rounded up: a run that rewrites one object in some seconds is not stalled.
-	status.RatePerSecond, status.EstimatedCompletion = int64(math.Ceil(record.RatePerSecond)), record.EstimatedCompletion
-	status.Waiting, status.Barrier = record.Waiting, record.BarrierKind
+	status.NotPlaced, status.Failures, status.Message = record.Unplaced, record.Failures, record.Waiting
+	if record.Finished() {
+		status.Message = record.Message
+	}
+	status.EstimatedCompletion = record.EstimatedCompletion
 	if record.StartTime != nil {
 		status.StartTime = record.StartTime
 	}
@@ -161,7 +165,11 @@ func (m *Migration) endRun(as v1alpha1.MigrationState) {
 		m.noteRunCount(m.run(last.Run))
 	}
 	last.State, last.CompletionTime = as, m.Second()
-	last.Step, last.Waiting, last.RatePerSecond, last.EstimatedCompletion, last.Predicted = "", "", 0, nil, nil
+	last.Step, last.EstimatedCompletion = "", nil
+	last.Message = ""
+	if record := m.run(last.Run).Record; record != nil {
+		last.Message = record.Message
+	}
 	if as == v1alpha1.MigrationFailed && last.Failed == 0 && last.Message == "" {
 		last.Message = "the migration Job failed; see its pods' logs"
 	}
@@ -204,15 +212,16 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 		return nil
 	}
 	var events []gate.Event
+	crd := crdOf(before, after)
 	if last == nil || last.Run != next.Run || last.State != v1alpha1.MigrationRunning && next.State == v1alpha1.MigrationRunning {
-		events = append(events, ofRun(next, v1alpha1.ReasonMigrating, "StartRun", what(next)+"; its record is ConfigMap "+next.Record.String(), false))
+		events = append(events, ofRun(crd, v1alpha1.ReasonMigrating, "StartRun", what(next)+"; its record is ConfigMap "+next.Record, false))
 		last = &v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning}
 	}
 	if last.State == v1alpha1.MigrationRunning {
-		events = append(events, whileRunning(last, next)...)
+		events = append(events, whileRunning(crd, last, next)...)
 	}
 	if pruned := missingFrom(before.CRD, after.CRD); next.State == v1alpha1.MigrationSucceeded && last.State != next.State && len(pruned) > 0 {
-		events = append(events, ofRun(next, v1alpha1.ReasonStoredVersionsPruned, "PruneAfterRun", fmt.Sprintf(
+		events = append(events, ofRun(crd, v1alpha1.ReasonStoredVersionsPruned, "PruneAfterRun", fmt.Sprintf(
 			"status.storedVersions names %s alone: removed %s after run %s", next.StorageVersion, strings.Join(pruned, ", "), next.Run), false))
 	}
 	return events
@@ -220,15 +229,26 @@ func Events(before, after v1alpha1.ConversionPolicyStatus) []gate.Event {
 
 // ofRun is an event about a run. Its action is its own: the API server counts events of the same
 // reason and action within minutes as one, and has the note of the first alone.
-func ofRun(run *v1alpha1.MigrationStatus, reason, action, note string, warning bool) gate.Event {
-	return gate.Event{Reason: reason, Action: action, Note: note, Warning: warning, CRD: run.CRDUID}
+func ofRun(crd types.UID, reason, action, note string, warning bool) gate.Event {
+	return gate.Event{Reason: reason, Action: action, Note: note, Warning: warning, CRD: crd}
+}
+
+// crdOf is the CustomResourceDefinition that an event is about: the one before, if it has been replaced.
+func crdOf(before, after v1alpha1.ConversionPolicyStatus) types.UID {
+	switch {
+	case before.CRD != nil:
+		return before.CRD.UID
+	case after.CRD != nil:
+		return after.CRD.UID
+	}
+	return ""
 }
 
 // whileRunning returns the events of a run that was under way.
-func whileRunning(last, next *v1alpha1.MigrationStatus) []gate.Event {
+func whileRunning(crd types.UID, last, next *v1alpha1.MigrationStatus) []gate.Event {
 	counts := fmt.Sprintf("run %s: %s", next.Run, counts(next))
 	one := func(reason, action, note string, warning bool) []gate.Event {
-		return []gate.Event{ofRun(next, reason, action, note, warning)}
+		return []gate.Event{ofRun(crd, reason, action, note, warning)}
 	}
 	switch next.State {
 	case v1alpha1.MigrationSucceeded:
@@ -268,12 +288,8 @@ func explainMessage(run *v1alpha1.MigrationStatus) string {
 
 // counts formats the progress of a run.
 func counts(run *v1alpha1.MigrationStatus) string {
-	text := fmt.Sprintf("%d of %d objects, %d rewritten, %d current, %d gone, %d failed",
+	return fmt.Sprintf("%d of %d objects, %d rewritten, %d current, %d gone, %d failed",
 		done(run), max(done(run), run.Total), run.Rewritten, run.Current, run.Gone, run.Failed)
-	if run.Verified > 0 {
-		text += fmt.Sprintf(", %d verified", run.Verified)
-	}
-	return text
 }
 
 // missingFrom returns the stored versions that are no longer listed.

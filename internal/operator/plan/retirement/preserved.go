@@ -82,30 +82,16 @@ func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField
 		served = "serve " + version + " again, for example by its action in spec.retirement, and "
 	}
 	placeless := func(field v1alpha1.PreservedField) bool { return !field.HasPlace }
-	switch refused := r.refusedOf(version); {
+	switch refused := r.migration.Refused(version); {
 	case slices.ContainsFunc(fields, placeless):
 		return fmt.Sprintf("%sadd the fields to %s", served, storage)
 	case r.migration.ToPlace():
 		return fmt.Sprintf("%s has these fields now, and a migration moves the values there: %s", storage, r.howMigrated())
 	case refused != nil:
-		return fmt.Sprintf("%s has these fields, and run %s could not move all values there, for example of %s (%s; see status.migration.refused for more): "+
+		return fmt.Sprintf("%s has these fields, and run %s could not move all values there, for example of %s (%s; its record has more): "+
 			"%scorrect the objects or change the schema, and then spec.migration.trigger", storage, r.migration.Status.Migration.Run, refused.Object, refused.Message, served)
 	}
 	return fmt.Sprintf("%s has these fields: %schange spec.migration.trigger to move the values there", storage, served)
-}
-
-// refusedOf is an object whose preserved values the last run could not move, or nil.
-func (r *Retirement) refusedOf(version string) *v1alpha1.MigrationFailure {
-	last := r.migration.Status.Migration
-	if last == nil || last.Ruleset != r.converter.Ruleset() {
-		return nil
-	}
-	for i := range last.Refused {
-		if last.Refused[i].Version == version {
-			return &last.Refused[i]
-		}
-	}
-	return nil
 }
 
 // notCounted says why a count does not prove that no object has preserved values of a version.
