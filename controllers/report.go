@@ -69,7 +69,7 @@ func (r *ConversionPolicyReconciler) writeStatus(ctx context.Context, policy *v1
 	if equality.Semantic.DeepEqual(policy.Status, status) {
 		return nil
 	}
-	if !equality.Semantic.DeepEqual(policy.Status.MigrationEvidence, status.MigrationEvidence) {
+	if provesMore(policy.Status, status) {
 		if err := r.storage.check(ctx); err != nil {
 			return err
 		}
@@ -192,4 +192,11 @@ func (r *ConversionPolicyReconciler) recordDrift(
 	}
 	ctrl.LoggerFrom(ctx).Info("Another client wrote spec.conversion", "manager", s.Drift.LastManager, "answer", s.Drift.Answer)
 	return nil
+}
+
+// provesMore reports that the status has new migration evidence, or the evidence for another generation of
+// the CustomResourceDefinition.
+func provesMore(before, after v1alpha1.ConversionPolicyStatus) bool {
+	return !equality.Semantic.DeepEqual(before.MigrationEvidence, after.MigrationEvidence) ||
+		after.MigrationEvidence != nil && !equality.Semantic.DeepEqual(before.CRD, after.CRD)
 }

@@ -201,7 +201,8 @@ type ConversionPolicyStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// crd is the CustomResourceDefinition as last observed.
+	// crd is the CustomResourceDefinition as last observed. What the status says of its objects and
+	// versions is about the one with this uid, and is forgotten with it.
 	// +optional
 	CRD *CRDStatus `json:"crd,omitempty"`
 
@@ -304,9 +305,10 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Removable string `json:"removable,omitempty"`
 
-	// promotion records that spec.storageVersion took effect.
+	// promotedVersion is the storage version that spec.storageVersion brought about. If the operator
+	// observes another one after that, a client has reverted it.
 	// +optional
-	Promotion *PromotionStatus `json:"promotion,omitempty"`
+	PromotedVersion string `json:"promotedVersion,omitempty"`
 
 	// retirement is the progress of each version of spec.retirement.
 	// +optional
@@ -314,11 +316,11 @@ type ConversionPolicyStatus struct {
 	// +listMapKey=version
 	Retirement []RetirementStatus `json:"retirement,omitempty"`
 
-	// versionsEdit is the next change of spec.versions. The operator records it before it
-	// makes it, so that a change that another client reverts immediately is not repeated
-	// forever.
+	// versionsEdit identifies the next change of spec.versions, at crd.generation, by its fields and
+	// values. The operator records it before it makes it, so that a change that another client
+	// reverts immediately is not repeated forever.
 	// +optional
-	VersionsEdit *VersionsEdit `json:"versionsEdit,omitempty"`
+	VersionsEdit string `json:"versionsEdit,omitempty"`
 
 	// versionsDrift is the latest change by another client that reverted what this policy
 	// had changed in spec.versions.

@@ -55,7 +55,4 @@ type DriftStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	Repairs []metav1.Time `json:"repairs,omitempty"`
-	// policyGeneration is the generation of this policy for which the repairs are counted.
-	// +required
-	PolicyGeneration int64 `json:"policyGeneration"`
 }

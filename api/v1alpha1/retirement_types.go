@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // RetirementAction tells how far the operator goes with a version.
@@ -179,9 +178,6 @@ type RetirementStatus struct {
 	// version is the name of the version.
 	// +required
 	Version string `json:"version"`
-	// crdUID is the uid of the CustomResourceDefinition.
-	// +required
-	CRDUID types.UID `json:"crdUID"`
 	// deprecatedTime is when the operator first observed that the version is deprecated.
 	// +optional
 	DeprecatedTime *metav1.Time `json:"deprecatedTime,omitempty"`
@@ -222,27 +218,4 @@ type RequestCount struct {
 	// requests is the number of requests for the version.
 	// +required
 	Requests int64 `json:"requests"`
-}
-
-// PromotionStatus records that spec.storageVersion took effect.
-type PromotionStatus struct {
-	// version is the storage version.
-	// +required
-	Version string `json:"version"`
-	// crdUID is the uid of the CustomResourceDefinition.
-	// +required
-	CRDUID types.UID `json:"crdUID"`
-	// time is when the operator first observed it.
-	// +required
-	Time metav1.Time `json:"time"`
-}
-
-// VersionsEdit is a planned change of spec.versions.
-type VersionsEdit struct {
-	// hash identifies the fields that it changes, and their values.
-	// +required
-	Hash string `json:"hash"`
-	// crdGeneration is the generation of the CustomResourceDefinition that it changes.
-	// +required
-	CRDGeneration int64 `json:"crdGeneration"`
 }

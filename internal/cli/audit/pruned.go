@@ -46,11 +46,11 @@ func pruned(o *Observed) []Finding {
 // hasEvidence reports whether the operator has evidence that all objects are in the
 // storage version.
 func (o *Observed) hasEvidence(storage string) bool {
-	if o.Policy == nil || o.Policy.Status.MigrationEvidence == nil {
+	if o.Policy == nil || o.Policy.Status.MigrationEvidence == nil || o.Policy.Status.CRD == nil {
 		return false
 	}
-	evidence := o.Policy.Status.MigrationEvidence
-	return evidence.CRDUID == o.CRD.UID && evidence.StorageVersion == storage
+	of := o.Policy.Status.CRD
+	return of.UID == o.CRD.UID && of.StorageVersion == storage
 }
 
 // failedMigration returns a failed migration without a later success, the first by name.

@@ -23,7 +23,7 @@ func TestPruned(t *testing.T) {
 	objects := func(objects ...Object) func(*Observed) { return func(o *Observed) { o.Objects = objects } }
 	proven := func(storage string) *v1alpha1.ConversionPolicy {
 		policy := &v1alpha1.ConversionPolicy{}
-		policy.Status.MigrationEvidence = &v1alpha1.MigrationEvidence{CRDUID: "u", StorageVersion: storage}
+		policy.Status.CRD, policy.Status.MigrationEvidence = &v1alpha1.CRDStatus{UID: "u", StorageVersion: storage}, &v1alpha1.MigrationEvidence{}
 		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
 		return policy
 	}

@@ -28,9 +28,13 @@ func (w *writer) migration(o *Overview) {
 	if e := o.MigrationEvidence; e != nil {
 		proof := "there is no other version"
 		if e.Source == v1alpha1.EvidenceMigration {
-			proof = fmt.Sprintf("run %s saw %d objects", e.Run, e.Objects)
+			proof = "a run processed all"
 		}
-		w.line("  proven %s ago: every object is stored at %s; %s", ago(o.now.Sub(e.Time.Time)), e.StorageVersion, proof)
+		storage := ""
+		if o.CRD != nil {
+			storage = o.CRD.StorageVersion
+		}
+		w.line("  proven %s ago: every object is stored at %s; %s", ago(o.now.Sub(e.Time.Time)), storage, proof)
 	}
 }
 

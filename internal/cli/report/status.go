@@ -157,14 +157,11 @@ func (h *history) drift(field string, drift *v1alpha1.DriftStatus) {
 }
 
 func (h *history) migration(of *v1alpha1.ConversionPolicyStatus) {
-	if promoted := of.Promotion; promoted != nil {
-		h.add(&promoted.Time, "Version `%s` was the storage version", promoted.Version)
-	}
 	if run := of.Migration; run != nil {
 		h.add(run.StartTime, "Migration `%s` to `%s` started", run.Run, run.StorageVersion)
 		h.add(run.CompletionTime, "Migration `%s` ended: %s, %s", run.Run, run.State, run.Progress)
 	}
 	if proof := of.MigrationEvidence; proof != nil {
-		h.add(&proof.Time, "Every stored object was proven to be in version `%s`", proof.StorageVersion)
+		h.add(&proof.Time, "Every stored object was proven to be in the storage version")
 	}
 }

@@ -37,7 +37,7 @@ func TestUnchangedDefinition(t *testing.T) {
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.ReadyCondition, "True", v1alpha1.ReasonSucceeded, "")
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.StorageMigratedCondition, "True", v1alpha1.ReasonNotNeeded,
 		"objects were never stored in another version than v1beta1")
-	if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil || evidence.Source != v1alpha1.EvidenceUnchanged || evidence.CRDGeneration != 2 {
+	if evidence := w.observed.Policy.Status.MigrationEvidence; evidence == nil || evidence.Source != v1alpha1.EvidenceUnchanged || w.observed.Policy.Status.CRD.Generation != 2 {
 		t.Errorf("the evidence is %+v, want DefinitionUnchanged for generation 2", evidence)
 	}
 	for _, unwanted := range []string{waitsForAdmission, "migrate"} {

@@ -70,7 +70,7 @@ func Make(cluster observed.Cluster) Plan {
 		cluster.Policy = cluster.Policy.DeepCopy()
 		cluster.Policy.Spec.Paused = true
 	}
-	p := gather(observed.InOrder(cluster))
+	p := gather(observed.Forgetting(observed.InOrder(cluster)))
 	p.unsupported = unsupported
 	p.upkeep()
 	if p.IsDeleted() {

@@ -29,7 +29,7 @@ func (p *planner) plan() Plan {
 	status.Verification = p.health.Status.Verification
 	status.ConversionFailures, status.OversizedObjects = p.health.Status.ConversionFailures, p.health.Status.OversizedObjects
 	status.Migration, status.MigrationEvidence, status.PreservedData = p.migration.Status.Migration, p.migration.Status.MigrationEvidence, p.migration.Status.PreservedData
-	status.Retirement, status.Promotion = p.retirement.Status.Retirement, p.retirement.Status.Promotion
+	status.Retirement, status.PromotedVersion = p.retirement.Status.Retirement, p.retirement.Status.PromotedVersion
 	status.VersionsDrift, status.VersionsEdit = p.retirement.Status.VersionsDrift, p.retirement.Status.VersionsEdit
 	status.Versions, status.Removable = p.retirement.Versions()
 	status.ConversionRemovedTime = p.deletion.Released

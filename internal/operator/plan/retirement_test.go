@@ -282,6 +282,6 @@ func TestOldSearch(t *testing.T) {
 	for age, removes := range map[time.Duration]bool{10*time.Minute - 1: true, 10 * time.Minute: false} {
 		w.observed.Now = w.observed.Searched.Ended.Add(age)
 		decided := plan.Make(w.observed)
-		expect.Equal(t, "removed by a result of "+age.String(), removes, decided.Status.VersionsEdit != nil)
+		expect.Equal(t, "removed by a result of "+age.String(), removes, decided.Status.VersionsEdit != "")
 	}
 }

@@ -285,7 +285,7 @@ func TestJobOfAnotherVersion(t *testing.T) {
 		t.Fatalf("the run is %+v", run)
 	}
 	w.reports(whole())
-	if is := w.observed.Policy.Status; is.MigrationEvidence == nil || is.MigrationEvidence.Run != run.ID {
+	if is := w.observed.Policy.Status; is.MigrationEvidence == nil || is.Migration.Run != run.ID {
 		t.Errorf("the evidence is %+v", is.MigrationEvidence)
 	}
 }
@@ -297,7 +297,6 @@ func TestRunThatNobodyAskedFor(t *testing.T) {
 	w.reports(whole())
 	w.observed.CRD.Generation++
 	w.observed.Policy.Status.CRD.Generation++
-	w.observed.Policy.Status.MigrationEvidence.CRDGeneration++
 	last, storage := w.observed.Runs[0], crds.StorageVersion(w.observed.CRD)
 	stray := observed.Run{ID: names.RunID(w.observed.CRD, storage, w.observed.Policy.Spec.Migration.Trigger), Job: &batchv1.Job{}}
 	stray.Job.Name = names.Run(crontabs, stray.ID)

@@ -80,7 +80,7 @@ func TestSuspendedMigration(t *testing.T) {
 		t.Errorf("the last Job has the arguments %v", args)
 	}
 	is := getPolicy(t, policy).Status
-	if is.Migration.Rewritten < done || is.Migration.Rewritten+is.Migration.Current != 100 || is.MigrationEvidence == nil || is.MigrationEvidence.Objects != 100 {
+	if is.Migration.Rewritten < done || is.Migration.Rewritten+is.Migration.Current != 100 || is.MigrationEvidence == nil || is.Migration.Total != 100 {
 		t.Errorf("after %d objects: status.migration is %+v, the evidence %+v", done, is.Migration, is.MigrationEvidence)
 	}
 	expect.Equal(t, "storedVersions", []string{"v1"}, getCRD(t, policy).Status.StoredVersions)
@@ -90,8 +90,8 @@ func TestSuspendedMigration(t *testing.T) {
 	expect.NoError(t, client.IgnoreNotFound(cluster.Delete(t.Context(), last, client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	patch(t, getPolicy(t, policy), `{"metadata":{"annotations":{"look":"again"}}}`)
 	waitReady(t, policy, v1alpha1.ReasonSucceeded)
-	if evidence := getPolicy(t, policy).Status.MigrationEvidence; evidence == nil || evidence.Objects != 100 {
-		t.Errorf("without its Job, the evidence is %+v", evidence)
+	if is := getPolicy(t, policy).Status; is.MigrationEvidence == nil || is.Migration.Total != 100 {
+		t.Errorf("without its Job, the evidence is %+v, the run %+v", is.MigrationEvidence, is.Migration)
 	}
 }
 

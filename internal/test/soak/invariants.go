@@ -77,7 +77,7 @@ var Always = []Invariant{
 			return
 		}
 		gone, evidence := without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions), now.Policy.Status.MigrationEvidence
-		proven := evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.StorageVersion == now.storage() ||
+		proven := evidence != nil && now.Policy.Status.CRD.UID == now.CRD.UID && now.Policy.Status.CRD.StorageVersion == now.storage() ||
 			slices.ContainsFunc(now.Records, func(record contract.Record) bool {
 				return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
 			})
@@ -92,8 +92,8 @@ var Always = []Invariant{
 		}
 		migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
 		for name, is := range sorted(now.Stored) {
-			if evidence != nil && evidence.CRDUID == now.CRD.UID && evidence.CRDGeneration == now.CRD.Generation && evidence.StorageVersion != is.Version {
-				violated("%s is stored at %s; the evidence says that all are at %s", name, is.Version, evidence.StorageVersion)
+			if of := now.Policy.Status.CRD; evidence != nil && of.UID == now.CRD.UID && of.Generation == now.CRD.Generation && of.StorageVersion != is.Version {
+				violated("%s is stored at %s; the evidence says that all are at %s", name, is.Version, of.StorageVersion)
 			}
 			if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && is.Version != now.storage() {
 				violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, is.Version, now.storage())

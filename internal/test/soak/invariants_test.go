@@ -47,10 +47,10 @@ func healthy(t *testing.T) Observation {
 	now.After = now.CRD.DeepCopy()
 	now.Fleet.Status = v1alpha1.ConverterFleetStatus{Replicas: 1, ReadyReplicas: 1, Conditions: allTrue(
 		v1alpha1.ReadyCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.CertificatesReadyCondition)}
-	now.Policy.Status = v1alpha1.ConversionPolicyStatus{CRD: &v1alpha1.CRDStatus{UID: "uid", Generation: 5},
+	now.Policy.Status = v1alpha1.ConversionPolicyStatus{CRD: &v1alpha1.CRDStatus{UID: "uid", Generation: 5, StorageVersion: hub},
 		Conditions:        allTrue(v1alpha1.ReadyCondition, v1alpha1.StorageMigratedCondition),
 		Migration:         &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
-		MigrationEvidence: &v1alpha1.MigrationEvidence{CRDUID: "uid", CRDGeneration: 5, StorageVersion: hub},
+		MigrationEvidence: &v1alpha1.MigrationEvidence{},
 		Versions:          []v1alpha1.VersionStatus{{Name: hub}, {Name: joined}},
 	}
 	return now

@@ -52,7 +52,7 @@ func (a *Activation) onlyAddsTrust(identity string) bool {
 // recently. A change of the policy's spec starts the count again: its author has seen it.
 func (a *Activation) contested() bool {
 	drift := a.Status.Drift
-	if drift == nil || drift.PolicyGeneration != a.Policy.Generation || len(drift.Repairs) < repairsAtMost {
+	if drift == nil || len(drift.Repairs) < repairsAtMost {
 		return false
 	}
 	repaired := drift.CRDGeneration == a.CRD.Generation && drift.Answer == v1alpha1.DriftRepaired
@@ -69,16 +69,15 @@ func (a *Activation) recordDrift() {
 		a.work.Recheck(before.Repairs[0].Add(repairWindow).Sub(a.Now))
 	}
 	if before != nil && before.CRDGeneration == a.CRD.Generation && before.Answer == answer &&
-		before.PolicyGeneration == a.Policy.Generation {
+		a.Policy.Status.ObservedGeneration == a.Policy.Generation {
 		return
 	}
 	now := *a.Second()
 	manager, _ := a.converter.Author()
 	drift := v1alpha1.DriftStatus{
-		LastManager: manager, LastTime: now,
-		CRDGeneration: a.CRD.Generation, PolicyGeneration: a.Policy.Generation, Answer: answer,
+		LastManager: manager, LastTime: now, CRDGeneration: a.CRD.Generation, Answer: answer,
 	}
-	if before != nil && before.PolicyGeneration == a.Policy.Generation {
+	if before != nil {
 		drift.Repairs = slices.Clone(before.Repairs)
 	}
 	if answer == v1alpha1.DriftRepaired {

@@ -29,9 +29,6 @@ import (
 
 // measureWindow opens and closes a window, and has the writes in it counted.
 func (a *Activation) measureWindow() {
-	if a.CRD == nil || a.Recreated() {
-		a.Status.UnconvertedWindow = nil
-	}
 	if a.CRD == nil {
 		return
 	}

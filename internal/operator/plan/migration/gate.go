@@ -127,7 +127,11 @@ func (m *Migration) proven(storage string) gate.Outcome {
 	if evidence.Source != v1alpha1.EvidenceMigration {
 		return gate.Passed(v1alpha1.ReasonNotNeeded, "objects were never stored in another version than "+storage+m.notYetPlaced())
 	}
-	return gate.Passed(v1alpha1.ReasonMigrated, fmt.Sprintf("every object is stored at %s: run %s saw %d%s", storage, evidence.Run, evidence.Objects, m.notYetPlaced()))
+	proof := ""
+	if last := m.Status.Migration; last != nil && last.State == v1alpha1.MigrationSucceeded {
+		proof = fmt.Sprintf(": run %s saw %d", last.Run, last.Total)
+	}
+	return gate.Passed(v1alpha1.ReasonMigrated, "every object is stored at "+storage+proof+m.notYetPlaced())
 }
 
 // migrate starts a run, follows it, and prunes status.storedVersions after it.
@@ -202,9 +206,7 @@ func (m *Migration) prune(id, storage string) gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonMigrating, "every object is stored at "+storage+": pruning status.storedVersions")
 	}
 	m.endRun(v1alpha1.MigrationSucceeded)
-	evidence := newEvidence(m.Cluster, v1alpha1.EvidenceMigration)
-	evidence.Run, evidence.Objects = id, m.Status.Migration.Total
-	m.Status.MigrationEvidence = evidence
+	m.Status.MigrationEvidence = newEvidence(m.Cluster, v1alpha1.EvidenceMigration)
 	return m.proven(storage)
 }
 

@@ -105,12 +105,12 @@ func Evidence(cluster observed.Cluster) *v1alpha1.MigrationEvidence {
 	}
 	storage := crds.StorageVersion(crd)
 	if evidence := cluster.Policy.Status.MigrationEvidence.DeepCopy(); evidence != nil {
-		changes := crd.Generation - evidence.CRDGeneration
+		known := cluster.Policy.Status.CRD // of the same uid: other evidence is forgotten
+		changes := crd.Generation - known.Generation
 		if evidence.Source != v1alpha1.EvidenceMigration && olderObjects(cluster) {
 			return nil
 		}
-		if evidence.CRDUID == crd.UID && evidence.StorageVersion == storage && changes >= 0 && changes <= 1 && crds.StoredOnlyIn(crd, storage) {
-			evidence.CRDGeneration = crd.Generation
+		if known.StorageVersion == storage && changes >= 0 && changes <= 1 && crds.StoredOnlyIn(crd, storage) {
 			return evidence
 		}
 	}
@@ -131,15 +131,12 @@ func Evidence(cluster observed.Cluster) *v1alpha1.MigrationEvidence {
 // them, as when its finalizer was removed by force, and created again.
 func olderObjects(cluster observed.Cluster) bool {
 	window := cluster.Policy.Status.UnconvertedWindow
-	return window != nil && window.OlderObjects > 0 && !cluster.Recreated()
+	return window != nil && window.OlderObjects > 0
 }
 
 // newEvidence is evidence for the current CustomResourceDefinition.
 func newEvidence(cluster observed.Cluster, source v1alpha1.EvidenceSource) *v1alpha1.MigrationEvidence {
-	return &v1alpha1.MigrationEvidence{
-		CRDUID: cluster.CRD.UID, CRDGeneration: cluster.CRD.Generation, StorageVersion: crds.StorageVersion(cluster.CRD),
-		Source: source, Time: metav1.NewTime(cluster.Now),
-	}
+	return &v1alpha1.MigrationEvidence{Source: source, Time: metav1.NewTime(cluster.Now)}
 }
 
 // Other clients migrate, too: the StorageVersionMigration of Kubernetes, and its predecessor.

@@ -30,9 +30,6 @@ func (m *Migration) notePreserved() {
 		m.Status.PreservedData = nil
 		return
 	}
-	if before := m.Policy.Status.CRD; before != nil && before.UID != m.CRD.UID {
-		m.Status.PreservedData = nil
-	}
 	m.takeCheck(m.Samples, v1alpha1.PreservedDataBySample)
 	m.takeCheck(m.Resampled, v1alpha1.PreservedDataBySample)
 	m.takeCheck(m.Cleared, v1alpha1.PreservedDataByRetirement)

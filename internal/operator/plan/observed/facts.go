@@ -176,10 +176,30 @@ func (c Cluster) Injected() bool {
 	return c.Policy.Spec.Certificates.Type == v1alpha1.CertificatesInjected
 }
 
-// Recreated reports that the status is about a CustomResourceDefinition that was deleted.
-func (c Cluster) Recreated() bool {
-	before := c.Policy.Status.CRD
-	return before != nil && before.UID != c.CRD.UID
+// Forgetting returns the cluster without what the status of the policy says of a CustomResourceDefinition
+// that was deleted, and of repairs for an earlier spec of the policy. Nothing may follow from that. The
+// status that the plan has is written as a whole, with the uid of the current definition, so that an
+// interrupted reconciliation is repeated from the former one.
+func Forgetting(c Cluster) Cluster {
+	same := c.CRD != nil && c.Policy.Status.CRD != nil && c.Policy.Status.CRD.UID == c.CRD.UID
+	if same && c.Policy.Status.ObservedGeneration == c.Policy.Generation {
+		return c
+	}
+	c.Policy = c.Policy.DeepCopy()
+	status := &c.Policy.Status
+	if !same {
+		status.MigrationEvidence, status.PreservedData, status.UnconvertedWindow = nil, nil, nil
+		status.Retirement, status.PromotedVersion, status.VersionsDrift, status.VersionsEdit = nil, "", nil, ""
+	}
+	if status.ObservedGeneration != c.Policy.Generation {
+		if status.Drift != nil {
+			status.Drift.Repairs = nil
+		}
+		if status.VersionsDrift != nil {
+			status.VersionsDrift.Repairs, status.VersionsDrift.Answer = nil, v1alpha1.DriftRepaired
+		}
+	}
+	return c
 }
 
 // Migrates reports that a migration runs, of the policy or of another client. A change of the

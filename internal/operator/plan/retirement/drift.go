@@ -29,9 +29,6 @@ const (
 // noteVersions compares the recorded steps with spec.versions, and records new steps and
 // reverted ones.
 func (r *Retirement) noteVersions() {
-	if r.CRD == nil || r.Recreated() {
-		r.Status.VersionsDrift = nil
-	}
 	r.notePromotion()
 	r.noteRetirement()
 	if len(r.reverted) > 0 && crds.VersionsAreBy(r.CRD, names.ManagedBy) {
@@ -49,9 +46,9 @@ func (r *Retirement) recordVersionsDrift() {
 	now := *r.Second()
 	drift := v1alpha1.DriftStatus{
 		LastManager: crds.VersionsWriter(r.CRD, names.ManagedBy), LastTime: now,
-		CRDGeneration: r.CRD.Generation, PolicyGeneration: r.Policy.Generation, Answer: v1alpha1.DriftRepaired,
+		CRDGeneration: r.CRD.Generation, Answer: v1alpha1.DriftRepaired,
 	}
-	if before != nil && before.PolicyGeneration == r.Policy.Generation {
+	if before != nil {
 		drift.Repairs = slices.DeleteFunc(slices.Clone(before.Repairs), func(repair metav1.Time) bool {
 			return !r.Now.Before(repair.Add(versionRepairWindow))
 		})
@@ -92,7 +89,7 @@ func (r *Retirement) revertedBy() string {
 // heldBack is the outcome if drift keeps the operator from changing spec.versions.
 func (r *Retirement) heldBack() gate.Outcome {
 	drift := r.Status.VersionsDrift
-	if drift == nil || drift.PolicyGeneration != r.Policy.Generation {
+	if drift == nil {
 		return gate.Outcome{}
 	}
 	manifest := "its manifest"

@@ -93,19 +93,19 @@ func (r *Retirement) versionNames() []string {
 // notePromotion records that the wanted storage version was reached. If another one is observed
 // later, a client has reverted it.
 func (r *Retirement) notePromotion() {
-	wanted, known := string(r.Policy.Spec.StorageVersion), r.Status.Promotion
-	if r.CRD == nil || known != nil && (known.CRDUID != r.CRD.UID || known.Version != wanted) {
-		r.Status.Promotion, known = nil, nil
+	wanted := string(r.Policy.Spec.StorageVersion)
+	if r.CRD == nil || r.Status.PromotedVersion != wanted {
+		r.Status.PromotedVersion = ""
 	}
 	if r.CRD == nil || wanted == "" {
 		return
 	}
-	switch reached := crds.StorageVersion(r.CRD) == wanted; {
-	case reached && known == nil:
+	switch reached, known := crds.StorageVersion(r.CRD) == wanted, r.Status.PromotedVersion != ""; {
+	case reached && !known:
 		r.driftEnded()
-		r.Status.Promotion = &v1alpha1.PromotionStatus{Version: wanted, CRDUID: r.CRD.UID, Time: *r.Second()}
-	case !reached && known != nil:
-		r.Status.Promotion = nil
+		r.Status.PromotedVersion = wanted
+	case !reached && known:
+		r.Status.PromotedVersion = ""
 		r.reverted = append(r.reverted, "made "+crds.StorageVersion(r.CRD)+" the storage version instead of "+wanted)
 	}
 }

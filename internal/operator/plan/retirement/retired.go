@@ -109,7 +109,7 @@ func (r *Retirement) notThere(name string) string {
 // the status is written would invalidate it, and require another migration.
 func (r *Retirement) edit(note string, changes ...step.VersionChange) gate.Outcome {
 	kept := r.Policy.Status.MigrationEvidence
-	if r.migration.Status.MigrationEvidence != nil && (kept == nil || kept.CRDGeneration != r.CRD.Generation) {
+	if r.migration.Status.MigrationEvidence != nil && (kept == nil || r.Policy.Status.CRD.Generation != r.CRD.Generation) {
 		return gate.Waiting(v1alpha1.ReasonRetiring, note)
 	}
 	return r.editVersions(v1alpha1.ReasonRetiring, note, changes...)

@@ -40,10 +40,10 @@ type Retirement struct {
 
 // Status is the retirement's part of a policy's status.
 type Status struct {
-	Retirement    []v1alpha1.RetirementStatus
-	Promotion     *v1alpha1.PromotionStatus
-	VersionsDrift *v1alpha1.DriftStatus
-	VersionsEdit  *v1alpha1.VersionsEdit
+	Retirement      []v1alpha1.RetirementStatus
+	PromotedVersion string
+	VersionsDrift   *v1alpha1.DriftStatus
+	VersionsEdit    string
 }
 
 // Gather brings the records of the status up to date, and counts changes that another
@@ -51,7 +51,7 @@ type Status struct {
 func Gather(converts *converter.Converter, migrates *migration.Migration, oversized []v1alpha1.OversizedObject) *Retirement {
 	status := converts.Policy.Status.DeepCopy()
 	r := &Retirement{Cluster: converts.Cluster, converter: converts, migration: migrates, oversized: oversized,
-		Status: Status{Retirement: status.Retirement, Promotion: status.Promotion, VersionsDrift: status.VersionsDrift}}
+		Status: Status{Retirement: status.Retirement, PromotedVersion: status.PromotedVersion, VersionsDrift: status.VersionsDrift}}
 	r.noteVersions()
 	return r
 }
@@ -121,7 +121,7 @@ func (r *Retirement) soak(version string) time.Duration {
 // noteRetirement updates the records.
 func (r *Retirement) noteRetirement() {
 	r.Status.Retirement = slices.DeleteFunc(r.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
-		return r.CRD == nil || record.CRDUID != r.CRD.UID || r.retirement(record.Version) == nil
+		return r.CRD == nil || r.retirement(record.Version) == nil
 	})
 	if r.CRD == nil {
 		return
@@ -143,7 +143,7 @@ func (r *Retirement) noteRetirement() {
 // newRecord creates the record of a version. If the version is unserved already, this policy did
 // not do that, no matter who wrote spec.versions last.
 func (r *Retirement) newRecord(version *apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.RetirementStatus {
-	record := v1alpha1.RetirementStatus{Version: version.Name, CRDUID: r.CRD.UID}
+	record := v1alpha1.RetirementStatus{Version: version.Name}
 	if !version.Served {
 		record.UnservedTime = r.Second()
 	}
@@ -160,7 +160,7 @@ func (r *Retirement) note(entry *v1alpha1.Retirement, record *v1alpha1.Retiremen
 		return
 	}
 	if record.RemovedTime != nil {
-		*record = v1alpha1.RetirementStatus{Version: record.Version, CRDUID: record.CRDUID, Requests: record.Requests, LastRequested: record.LastRequested}
+		*record = v1alpha1.RetirementStatus{Version: record.Version, Requests: record.Requests, LastRequested: record.LastRequested}
 		r.noteReverted(entry, v1alpha1.RetirementRemove, "added "+record.Version+" again")
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	humanize "k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
@@ -44,13 +45,13 @@ func (r *Retirement) editVersions(reason, note string, changes ...step.VersionCh
 		return gate.Waiting(v1alpha1.ReasonForeignStorageMigration,
 			"a StorageVersionMigration of the CustomResourceDefinition is in progress: waiting for it to finish before changing spec.versions")
 	}
-	announced, generation := r.Policy.Status.VersionsEdit, r.CRD.Generation
-	next := v1alpha1.VersionsEdit{Hash: hashOf(changes), CRDGeneration: generation}
-	r.Status.VersionsEdit = &next
+	// Since the status has it, the status has seen no other generation.
+	announced, changed := r.Policy.Status.VersionsEdit, r.CRD.Generation-ptr.Deref(r.Policy.Status.CRD, v1alpha1.CRDStatus{}).Generation
+	r.Status.VersionsEdit = hashOf(changes)
 	switch {
-	case announced == nil || announced.Hash != next.Hash || announced.CRDGeneration == generation-1:
+	case announced != r.Status.VersionsEdit || changed == 1:
 		// The status has it before it is written.
-	case announced.CRDGeneration != generation && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
+	case changed != 0 && !crds.VersionsAreBy(r.CRD, names.ManagedBy):
 		r.reverted = append(r.reverted, "reverted immediately: "+note)
 		r.recordVersionsDrift()
 		return r.heldBack()
