@@ -168,6 +168,14 @@ type CertificateStatus struct {
 	// caNotAfter is when the first of the trusted certificate authorities expires.
 	// +required
 	CANotAfter metav1.Time `json:"caNotAfter"`
+	// rotation is the state of the change from one certificate authority to another: AddingCA,
+	// Propagating, Verifying or RemovingCA, or Idle if no change is in progress. It is absent if the
+	// certificate is that of a fleet, which has the state.
+	// +optional
+	Rotation RotationState `json:"rotation,omitempty"`
+	// rotationTime is when the rotation entered this state.
+	// +optional
+	RotationTime *metav1.Time `json:"rotationTime,omitempty"`
 }
 
 // RotationState is a state of the change from one certificate authority to another.
@@ -190,14 +198,3 @@ const (
 	// caBundle.
 	RotationRemovingCA RotationState = "RemovingCA"
 )
-
-// RotationStatus is the state of the change from one certificate authority to another.
-type RotationStatus struct {
-	// state is the state of the rotation: AddingCA, Propagating, Verifying or RemovingCA, or
-	// Idle if no change is in progress.
-	// +required
-	State RotationState `json:"state"`
-	// since is when it entered this state.
-	// +required
-	Since metav1.Time `json:"since"`
-}

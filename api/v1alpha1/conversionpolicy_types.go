@@ -252,10 +252,6 @@ type ConversionPolicyStatus struct {
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
-	// rotation is the state of the change from one certificate authority to another.
-	// +optional
-	Rotation *RotationStatus `json:"rotation,omitempty"`
-
 	// migration is the latest run.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
@@ -351,22 +347,12 @@ type CRDStatus struct {
 	// +optional
 	// +listType=set
 	StoredVersions []string `json:"storedVersions,omitempty"`
-	// writer is the tool that writes the CustomResourceDefinition from a source of its own. Changes
-	// that must last belong into that source.
+	// writer is the tool that writes the CustomResourceDefinition from a source of its own: Crossplane,
+	// OLM, kro or Helm; and after a space the source, as resource/name, such as Crossplane
+	// compositeresourcedefinitions.apiextensions.crossplane.io/databases.example.com, or for Helm the
+	// namespace and name of the release. Changes that must last belong into that source.
 	// +optional
-	Writer *CRDWriter `json:"writer,omitempty"`
-}
-
-// CRDWriter is a tool that writes a CustomResourceDefinition again and again.
-type CRDWriter struct {
-	// tool is Crossplane, OLM, kro or Helm.
-	// +required
-	Tool string `json:"tool"`
-	// source is what the tool writes it from, as resource/name, such as
-	// compositeresourcedefinitions.apiextensions.crossplane.io/databases.example.com; for Helm, the
-	// namespace and name of the release.
-	// +optional
-	Source string `json:"source,omitempty"`
+	Writer string `json:"writer,omitempty"`
 }
 
 // ActiveRevision is a revision of the converter that spec.conversion of the

@@ -113,7 +113,4 @@ type ConverterFleetStatus struct {
 	// certificate is the serving certificate of the converter pods.
 	// +optional
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
-	// rotation is the state of the change from one certificate authority to another.
-	// +optional
-	Rotation *RotationStatus `json:"rotation,omitempty"`
 }

@@ -191,10 +191,6 @@ type RetirementStatus struct {
 	// version.
 	// +optional
 	CleanedTime *metav1.Time `json:"cleanedTime,omitempty"`
-	// discarded is the number of objects from which accepted losses were deleted. It does
-	// not include objects that a manager changed before it was stopped in between.
-	// +optional
-	Discarded int64 `json:"discarded,omitempty"`
 	// removedTime is when the operator first observed that the CustomResourceDefinition
 	// lacks the version.
 	// +optional
@@ -202,20 +198,9 @@ type RetirementStatus struct {
 	// lastRequested is the hour in which the operator last noticed a request.
 	// +optional
 	LastRequested *metav1.Time `json:"lastRequested,omitempty"`
-	// requests has the highest number of requests that each API server has reported.
+	// requests has the highest number of requests that each API server has reported, by the time at
+	// which it started: after a restart it counts from zero.
 	// +optional
-	// +listType=map
-	// +listMapKey=startTime
-	// +kubebuilder:validation:MaxItems=8
-	Requests []RequestCount `json:"requests,omitempty"`
-}
-
-// RequestCount is what one API server has counted since it started.
-type RequestCount struct {
-	// startTime is when that API server started. After a restart it counts from zero.
-	// +required
-	StartTime metav1.Time `json:"startTime"`
-	// requests is the number of requests for the version.
-	// +required
-	Requests int64 `json:"requests"`
+	// +kubebuilder:validation:MaxProperties=8
+	Requests map[string]int64 `json:"requests,omitempty"`
 }

@@ -74,13 +74,8 @@ type VerificationStatus struct {
 	// apiServerProbe is true after an API server has reached the converter.
 	// +optional
 	APIServerProbe bool `json:"apiServerProbe,omitempty"`
-	// resampledTime is when samples were last taken after the activation; absent if never.
-	// +optional
-	ResampledTime *metav1.Time `json:"resampledTime,omitempty"`
-	// resampled is the number of live objects that came back unchanged at that time.
-	// +optional
-	Resampled *int32 `json:"resampled,omitempty"`
-	// nextSampleTime is when the next samples are due.
+	// nextSampleTime is when the next samples after the activation are due. The condition
+	// SamplesFailing reports what the last ones found.
 	// +optional
 	NextSampleTime *metav1.Time `json:"nextSampleTime,omitempty"`
 }

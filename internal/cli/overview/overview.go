@@ -73,7 +73,6 @@ type Overview struct {
 	Pods        []Pod                       `json:"pods,omitempty"`
 	PodsUnknown string                      `json:"podsUnknown,omitempty"`
 	Certificate *v1alpha1.CertificateStatus `json:"certificate,omitempty"`
-	Rotation    *v1alpha1.RotationStatus    `json:"rotation,omitempty"`
 	Migration   *v1alpha1.MigrationStatus   `json:"migration,omitempty"`
 	// ConversionFailures are the conversions that failed recently.
 	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
@@ -121,7 +120,7 @@ func Of(observed Observed) *Overview {
 		Message: "the operator has not processed this policy yet", ConverterType: policy.Spec.Converter.Type,
 		Gates: []Gate{}, Paused: policy.Spec.Paused, Deleting: !policy.DeletionTimestamp.IsZero(), MigrationSuspended: policy.Spec.Migration.Suspend,
 		CRD: status.CRD, Revision: status.Revision, Versions: status.Versions, Removable: status.Removable, Retirement: status.Retirement,
-		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate, Rotation: status.Rotation,
+		Webhook: status.Webhook, PodsUnknown: observed.PodsUnknown, Certificate: status.Certificate,
 		Migration: status.Migration, ConversionFailures: status.ConversionFailures, OversizedObjects: status.OversizedObjects, MigrationEvidence: status.MigrationEvidence, PreservedData: status.PreservedData, now: observed.Now,
 	}
 	o.readReady(policy)

@@ -81,12 +81,8 @@ func (w *writer) head(o *Overview) {
 			others = ", and may be stored at " + strings.Join(stored, ", ")
 		}
 		w.line("Storage:    objects are written at %s%s; conversion strategy %s", crd.StorageVersion, others, crd.Strategy)
-		if crd.Writer != nil {
-			from := ""
-			if crd.Writer.Source != "" {
-				from = ", from " + terminal.OneLine(crd.Writer.Source)
-			}
-			w.line("Written by: %s%s", crd.Writer.Tool, from)
+		if crd.Writer != "" {
+			w.line("Written by: %s", terminal.OneLine(strings.Replace(crd.Writer, " ", ", from ", 1)))
 		}
 	}
 	switch {
@@ -208,8 +204,8 @@ func (w *writer) converter(o *Overview) {
 		w.line("  certificate until %s (%s), its authority until %s (%s)",
 			c.NotAfter.UTC().Format(time.DateOnly), left(c.NotAfter, o.now), c.CANotAfter.UTC().Format(time.DateOnly), left(c.CANotAfter, o.now))
 	}
-	if r := o.Rotation; r != nil && r.State != v1alpha1.RotationIdle {
-		w.line("  the authority is being replaced: %s for %s", r.State, ago(o.now.Sub(r.Since.Time)))
+	if c := o.Certificate; c != nil && c.RotationTime != nil && c.Rotation != v1alpha1.RotationIdle {
+		w.line("  the authority is being replaced: %s for %s", c.Rotation, ago(o.now.Sub(c.RotationTime.Time)))
 	}
 }
 

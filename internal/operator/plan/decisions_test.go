@@ -104,8 +104,8 @@ func (w *world) decide(change func(*world)) string {
 	if run := decided.Status.Migration; run != nil && run.Message != "" {
 		w.tell("The migration waits: %s", run.Message)
 	}
-	if crd := decided.Status.CRD; crd != nil && crd.Writer != nil {
-		w.tell("The CustomResourceDefinition is written by %s, %s.", crd.Writer.Tool, crd.Writer.Source)
+	if crd := decided.Status.CRD; crd != nil && crd.Writer != "" {
+		w.tell("The CustomResourceDefinition is written by %s.", crd.Writer)
 	}
 	for _, event := range plan.Events(*before, decided.Status) {
 		w.tell("  event %s%s", map[bool]string{true: "Warning "}[event.Warning], event.Reason)

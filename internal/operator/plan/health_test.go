@@ -219,9 +219,6 @@ func sampledAgain(w *world) {
 func (w *world) tellSampled() {
 	known := w.observed.Policy.Status.Verification
 	var says []string
-	if known.Resampled != nil {
-		says = append(says, fmt.Sprintf("%d came back at %s", *known.Resampled, known.ResampledTime.Format(time.TimeOnly)))
-	}
 	if known.NextSampleTime != nil {
 		says = append(says, "the next are taken at "+known.NextSampleTime.Format(time.TimeOnly))
 	}

@@ -367,7 +367,6 @@ func preservedDataStranded(w *world) {
 	w.say("A week later objects are counted again, then what is accepted is taken from them, and v1beta1 goes.")
 	w.later(week)
 	w.tellPreserved()
-	w.tell("  | discarded from %d objects", w.observed.Policy.Status.Retirement[0].Discarded)
 	w.tellVersions()
 }
 

@@ -24,7 +24,7 @@ func (p *planner) plan() Plan {
 	status.ActivatedCRD, status.ActiveRevisions = p.converter.Status.ActiveCRD, p.converter.Status.Active
 	status.OperatorUsername = p.Settings.Username
 	status.Revision, status.Webhook = p.converter.Status.Revision, p.converter.Status.Webhook
-	status.Certificate, status.Rotation = p.certificates.Status()
+	status.Certificate = p.certificates.Status()
 	status.Drift, status.UnconvertedWindow = p.activation.Status.Drift, p.activation.Status.UnconvertedWindow
 	status.Verification = p.health.Status.Verification
 	status.ConversionFailures, status.OversizedObjects = p.health.Status.ConversionFailures, p.health.Status.OversizedObjects

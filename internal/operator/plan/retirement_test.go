@@ -4,6 +4,7 @@
 package plan_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -51,8 +52,10 @@ func TestRequestsAreRemembered(t *testing.T) {
 		w.later(2 * time.Hour)
 	}
 	var servers []int64
-	for _, count := range w.observed.Policy.Status.Retirement[0].Requests {
-		servers = append(servers, count.StartTime.Unix())
+	for _, server := range slices.Sorted(maps.Keys(w.observed.Policy.Status.Retirement[0].Requests)) {
+		at, err := time.Parse(time.RFC3339, server)
+		expect.NoError(t, err)
+		servers = append(servers, at.Unix())
 	}
 	want := []int64{1004, 1005, 1006, 1007, 1008, 1009, 1010, 1011}
 	expect.Equal(t, "servers", want, servers)

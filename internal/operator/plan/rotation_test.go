@@ -104,8 +104,8 @@ func (r *rollout) run(stepsAtOnce int) {
 			r.meet(s)
 		}
 		r.observed.Policy.Status = decided.Status
-		if rotation := decided.Status.Rotation; rotation != nil && (len(r.states) == 0 || r.states[len(r.states)-1] != rotation.State) {
-			r.states = append(r.states, rotation.State)
+		if is := decided.Status.Certificate; is != nil && is.Rotation != "" && (len(r.states) == 0 || r.states[len(r.states)-1] != is.Rotation) {
+			r.states = append(r.states, is.Rotation)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (r *rollout) rest() {
 			r.t.Errorf("%s is refused at the end: %v", pod, err)
 		}
 	}
-	expect.Equal(r.t, "state of the rotation at the end", v1alpha1.RotationIdle, r.observed.Policy.Status.Rotation.State)
+	expect.Equal(r.t, "state of the rotation at the end", v1alpha1.RotationIdle, r.observed.Policy.Status.Certificate.Rotation)
 	r.probe()
 	expect.Equal(r.t, "steps left", nil, kinds(plan.Make(r.observed).Steps))
 }

@@ -293,14 +293,14 @@ func (w *world) describeWrite(s step.WriteCertificate) string {
 }
 
 // tellRotation tells the states of a rotation, and of one that is none nothing.
-func (w *world) tellRotation(is *v1alpha1.RotationStatus) {
-	if is == nil || is.State == w.rotation {
+func (w *world) tellRotation(is *v1alpha1.CertificateStatus) {
+	if is == nil || is.Rotation == "" || is.Rotation == w.rotation {
 		return
 	}
 	if w.rotation != "" {
-		w.tell("The rotation is %s", is.State)
+		w.tell("The rotation is %s", is.Rotation)
 	}
-	w.rotation = is.State
+	w.rotation = is.Rotation
 }
 
 // verifyPods lets pods, which follow the Secret at once, prove what is asked of them.

@@ -266,7 +266,7 @@ func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {
 		w.tell("%s", line)
 	}
 	w.said = line
-	w.tellRotation(is.Rotation)
+	w.tellRotation(is.Certificate)
 }
 
 func (w *world) tellCondition(name string) {

@@ -214,8 +214,8 @@ func rotate(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 	player.Names = strings.NewReplacer("crontabs.example.com", crontab.CRD())
 	play(t, player, "replacing")
 	expect.Eventually(t, "another authority is the only one in use", func() (bool, string) {
-		rotation, now := getPolicy(ctx, t, crontab).Status.Rotation, caBundle(ctx, t, crontab)
-		return rotation.State == v1alpha1.RotationIdle && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(rotation.State)
+		is, now := getPolicy(ctx, t, crontab).Status.Certificate, caBundle(ctx, t, crontab)
+		return is.Rotation == v1alpha1.RotationIdle && !bytes.Equal(now, authority) && bytes.Count(now, []byte("BEGIN")) == 1, string(is.Rotation)
 	})
 	expect.Equal(t, "writes of the CustomResourceDefinition for one authority", 2, getCRD(ctx, t, crontab).Generation-generation)
 }

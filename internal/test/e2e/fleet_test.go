@@ -54,9 +54,9 @@ func TestFleet(t *testing.T) {
 	before := caBundle(ctx, t, second)
 	patchFleet(ctx, t, name, `{"spec":{"certificates":{"type":"SelfManaged","selfManaged":{"rotationTrigger":"e2e"}}}}`)
 	expect.Eventually(t, "all CustomResourceDefinitions trust the next authority alone", func() (bool, string) {
-		rotation, now := getFleet(ctx, t, name).Status.Rotation, caBundle(ctx, t, second)
-		return rotation != nil && rotation.State == v1alpha1.RotationIdle && !bytes.Equal(now, before) && bytes.Count(now, []byte("BEGIN")) == 1 &&
-			bytes.Equal(now, caBundle(ctx, t, first)), fmt.Sprintf("%+v", rotation)
+		is, now := getFleet(ctx, t, name).Status.Certificate, caBundle(ctx, t, second)
+		return is != nil && is.Rotation == v1alpha1.RotationIdle && !bytes.Equal(now, before) && bytes.Count(now, []byte("BEGIN")) == 1 &&
+			bytes.Equal(now, caBundle(ctx, t, first)), fmt.Sprintf("%+v", is)
 	})
 
 	waitGone(ctx, t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Child(first.CRD())}})

@@ -50,10 +50,7 @@ func TestCrossplane(t *testing.T) {
 	waitReady(t, k.policy, v1alpha1.ReasonSucceeded)
 
 	k.checkConverts(t)
-	writer := getPolicy(t, k.policy).Status.CRD.Writer
-	if writer == nil || writer.Tool != crds.Crossplane || writer.Source != "compositeresourcedefinitions.apiextensions.crossplane.io/"+k.policy {
-		t.Errorf("status.crd.writer is %+v", writer)
-	}
+	expect.Equal(t, "status.crd.writer", crds.Crossplane+" compositeresourcedefinitions.apiextensions.crossplane.io/"+k.policy, getPolicy(t, k.policy).Status.CRD.Writer)
 	expect.Equal(t, "host at v1 of an object of v1beta1", "early.example.com", k.read(t, "v1", "early", "host"))
 	expect.Equal(t, "a field that Crossplane adds", "missing", k.read(t, "v1", "early", "crossplane", "compositionRef", "name"))
 	k.write(t, "v1", "late", "{host: late.example.com, port: '2'}")

@@ -116,7 +116,7 @@ func TestAcceptedLosses(t *testing.T) {
 	before["colored"] = strings.Replace(before["noted-0"], `"/legacy":"old"`, `"/color":"red"`, 1) // v1alpha1 has the field, too
 	expect.Equal(t, "values of v1alpha1", before, k.annotations(t, "v1alpha1"))
 	k.checkWritten(t, clients)
-	expect.Equal(t, "objects that values were discarded from", held+1, getPolicy(t, k.policy).Status.Retirement[0].Discarded)
+	waitEventOf(t, aboutCRD, k.policy, "VersionsChanged", fmt.Sprintf("accepted losses were deleted from %d objects", held+1))
 	revision = k.revision(t)
 	k.waitUntil(t, "the policy is ready, and says what was done", func(policy *v1alpha1.ConversionPolicy) bool {
 		found := apimeta.FindStatusCondition(policy.Status.Conditions, v1alpha1.VersionsRetiredCondition)

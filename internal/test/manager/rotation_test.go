@@ -121,9 +121,9 @@ func waitRotated(t *testing.T, policy string, before []byte) {
 		is := getPolicy(t, policy)
 		bundle := getCRD(t, policy).Spec.Conversion.Webhook.ClientConfig.CABundle
 		secret := getSecret(t, observed.CertificateSecret(is))
-		rests := is.Status.Rotation != nil && is.Status.Rotation.State == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != ""
+		rests := is.Status.Certificate != nil && is.Status.Certificate.Rotation == v1alpha1.RotationIdle && secret.Annotations[certificates.TrustedAnnotation] != ""
 		return rests && strings.Count(string(bundle), "BEGIN") == 1 && !bytes.Equal(bundle, before) && bytes.Equal(bundle, secret.Data[observed.CAKey]),
-			fmt.Sprintf("%+v", is.Status.Rotation)
+			fmt.Sprintf("%+v", is.Status.Certificate)
 	})
 }
 

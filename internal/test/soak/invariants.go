@@ -221,8 +221,8 @@ var AtRest = []Invariant{
 		conditions := []string{v1alpha1.ReadyCondition, v1alpha1.WebhookAvailableCondition}
 		if now.State.follows(name) {
 			conditions = append(conditions, v1alpha1.CertificatesReadyCondition)
-			if status.Rotation != nil && status.Rotation.State != v1alpha1.RotationIdle {
-				violated("the authority of the fleet rotates: %s", status.Rotation.State)
+			if status.Certificate != nil && status.Certificate.Rotation != v1alpha1.RotationIdle {
+				violated("the authority of the fleet rotates: %s", status.Certificate.Rotation)
 			}
 		}
 		for _, condition := range conditions {

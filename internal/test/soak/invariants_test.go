@@ -171,7 +171,7 @@ var violations = []struct {
 	{"and 0 as ready", func(now, _ *Observation) { now.Fleet.Status.ReadyReplicas = 0 }},
 	{"WebhookAvailable of the fleet", func(now, _ *Observation) { now.Fleet.Status.Conditions = now.Fleet.Status.Conditions[:1] }},
 	{"rotates: AddingCA", func(now, _ *Observation) {
-		now.Fleet.Status.Rotation = &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}
+		now.Fleet.Status.Certificate = &v1alpha1.CertificateStatus{Rotation: v1alpha1.RotationAddingCA}
 	}},
 	{"converter-fleet-green has the rulesets [old]", func(now, _ *Observation) { now.Rulesets["converter-fleet-green"] = []string{"old"} }},
 	{"that pod pod serves ends at", func(now, _ *Observation) { now.Pods[0].NotAfter = now.Time.Add(time.Minute) }},
@@ -217,7 +217,7 @@ func TestAllowed(t *testing.T) {
 		}},
 		"a rotation waits for others": {AtRest, func(now, _ *Observation) {
 			now.State.Subjects = []*Subject{{CRD: now.CRD, Fleet: "blue"}}
-			now.Fleet.Status.Rotation, now.Fleet.Status.Conditions[2].Status = &v1alpha1.RotationStatus{State: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
+			now.Fleet.Status.Certificate, now.Fleet.Status.Conditions[2].Status = &v1alpha1.CertificateStatus{Rotation: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
 		}},
 		"a read fails": {nil, func(now, _ *Observation) { delete(now.Reads, joined) }},
 		"a removal goes on, which accepts losses": {nil, func(now, _ *Observation) {

@@ -25,7 +25,7 @@ type Input struct {
 	// Spec is the source of certificates, and Before the state of the rotation that was reported
 	// last.
 	Spec   v1alpha1.Certificates
-	Before *v1alpha1.RotationStatus
+	Before *v1alpha1.CertificateStatus
 	// Paused tells that nothing is issued, requested or rotated.
 	Paused bool
 	// NotNeeded tells that nothing converts.
@@ -86,7 +86,7 @@ type Certificates struct {
 func InputOf(cluster observed.Cluster) Input {
 	policy := cluster.Policy
 	return Input{
-		Settings: cluster.Settings, Now: cluster.Now, Spec: policy.Spec.Certificates, Before: policy.Status.Rotation,
+		Settings: cluster.Settings, Now: cluster.Now, Spec: policy.Spec.Certificates, Before: policy.Status.Certificate,
 		Paused: policy.Spec.Paused, NotNeeded: cluster.None(), ServerName: cluster.ServerName(),
 		Secrets: Secrets{names.AuthoritySecret(policy.Name), observed.CertificateSecret(policy), names.IssuedSecret(policy.Name)},
 		Labels:  cluster.Labels(names.ConverterComponent), Annotations: cluster.Annotations(),
@@ -208,24 +208,24 @@ func (c *Certificates) rotationState() v1alpha1.RotationState {
 }
 
 // Status is the part of the status about the serving certificate and the rotation.
-func (c *Certificates) Status() (*v1alpha1.CertificateStatus, *v1alpha1.RotationStatus) {
+func (c *Certificates) Status() *v1alpha1.CertificateStatus {
 	if c.NotNeeded && !c.EverActive {
-		return nil, nil
+		return nil
 	}
 	leaf, err := pki.ParseCertificate(c.serving.pair.Certificate)
 	if err != nil || len(c.serving.bundle) == 0 {
-		return nil, nil
+		return nil
 	}
 	certificate := &v1alpha1.CertificateStatus{
 		NotAfter: metav1.NewTime(leaf.NotAfter), CANotAfter: metav1.NewTime(c.serving.bundle.NotAfter())}
 	if c.OfFleet {
-		return certificate, nil
+		return certificate
 	}
-	rotation := &v1alpha1.RotationStatus{State: c.rotationState(), Since: metav1.NewTime(c.Now)}
-	if before := c.Before; before != nil && before.State == rotation.State {
-		rotation.Since = before.Since
+	certificate.Rotation, certificate.RotationTime = c.rotationState(), new(metav1.NewTime(c.Now))
+	if before := c.Before; before != nil && before.Rotation == certificate.Rotation {
+		certificate.RotationTime = before.RotationTime.DeepCopy()
 	}
-	return certificate, rotation
+	return certificate
 }
 
 // CertificateHash identifies a serving certificate.

@@ -32,10 +32,10 @@ const (
 func (c *Certificates) HeldUp() (v1alpha1.RotationState, time.Time) {
 	state, before := c.rotationState(), c.Before
 	waits := state == v1alpha1.RotationAddingCA || state == v1alpha1.RotationRemovingCA
-	if !waits || before == nil || before.State != state {
+	if !waits || before == nil || before.Rotation != state || before.RotationTime == nil {
 		return "", time.Time{}
 	}
-	return state, before.Since.Add(patience)
+	return state, before.RotationTime.Add(patience)
 }
 
 // HoldsUp reports that the rotation waits for a change of this caBundle; nil is one that is unknown.

@@ -128,7 +128,7 @@ func Make(o Observed) Plan {
 func certificatesInput(o Observed) certificates.Input {
 	authority, serving, issued := names.FleetSecrets(o.Fleet.Name)
 	in := certificates.Input{
-		Settings: o.Settings, Now: o.Now, Spec: ptr.Deref(o.Fleet.Spec.Certificates, v1alpha1.Certificates{}), Before: o.Fleet.Status.Rotation,
+		Settings: o.Settings, Now: o.Now, Spec: ptr.Deref(o.Fleet.Spec.Certificates, v1alpha1.Certificates{}), Before: o.Fleet.Status.Certificate,
 		ServerName: names.FleetServerName(o.Fleet.Name, o.Settings.Namespace),
 		Secrets:    certificates.Secrets{Authority: authority, Serving: serving, Issued: issued},
 		Labels:     names.FleetLabels(o.Fleet.Name), Annotations: annotations(o.Fleet.Name),
@@ -278,7 +278,7 @@ func (p *planner) count() {
 	p.status.Replicas, p.status.ReadyReplicas = int32(len(p.Pods)), int32(len(p.ready())) //nolint:gosec // there are not that many
 	p.status.Policies = int32(len(p.Policies))                                            //nolint:gosec // there are not that many
 	p.status.Selector = labels.SelectorFromSet(Workload(p.Settings, p.Fleet, p.Scaled).Selector()).String()
-	p.status.Certificate, p.status.Rotation = p.certificates.Status()
+	p.status.Certificate = p.certificates.Status()
 }
 
 func (p *planner) report(condition string, outcome gate.Outcome) {

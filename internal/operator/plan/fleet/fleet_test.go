@@ -200,7 +200,7 @@ func TestNumbers(t *testing.T) {
 	w.pods[0].Ready = false
 	w.fleet.Generation = 4
 	is := fleet.Make(w.observe()).Status
-	if is.Replicas != 3 || is.ReadyReplicas != 2 || is.Policies != 2 || is.ObservedGeneration != 4 || is.Certificate == nil || is.Rotation == nil {
+	if is.Replicas != 3 || is.ReadyReplicas != 2 || is.Policies != 2 || is.ObservedGeneration != 4 || is.Certificate == nil || is.Certificate.RotationTime == nil {
 		t.Errorf("status is %+v", is)
 	}
 	expect.Equal(t, "selector", "app.kubernetes.io/component=converter,app.kubernetes.io/instance=converter-fleet-blue", is.Selector)

@@ -65,7 +65,7 @@ func TestRotation(t *testing.T) {
 		for range 3 {
 			w.look()
 		}
-		if state := w.fleet.Status.Rotation.State; !w.servedBy(before) || state != v1alpha1.RotationAddingCA {
+		if state := w.fleet.Status.Certificate.Rotation; !w.servedBy(before) || state != v1alpha1.RotationAddingCA {
 			t.Fatalf("%d of 3 policies trust the next authority, and the rotation is %s", i, state)
 		}
 		w.reconcile(p)
@@ -361,7 +361,7 @@ func TestRotationBlocked(t *testing.T) {
 			w.pass(15 * time.Minute)
 			w.play()
 			if says := w.blocked(); c.object != nil && !strings.Contains(says, "still trust the previous authority") {
-				t.Errorf("RotationBlocked says %q; the rotation is %s", says, w.fleet.Status.Rotation.State)
+				t.Errorf("RotationBlocked says %q; the rotation is %s", says, w.fleet.Status.Certificate.Rotation)
 			}
 		})
 	}
@@ -412,6 +412,6 @@ func TestHeldUpUntilTheAuthorityExpires(t *testing.T) {
 
 // isComplete reports that the rotation is complete, and only the next authority is left.
 func (w *world) isComplete() bool {
-	return w.fleet.Status.Rotation.State == v1alpha1.RotationIdle && w.servedBy(w.certificate.Data[observed.CAKey]) &&
+	return w.fleet.Status.Certificate.Rotation == v1alpha1.RotationIdle && w.servedBy(w.certificate.Data[observed.CAKey]) &&
 		bytes.Count(w.certificate.Data[observed.CAKey], []byte("BEGIN")) == 1 && len(w.authority.Data[corev1.TLSCertKey]) > 0
 }

@@ -228,8 +228,8 @@ func (w *world) look() {
 		w.do(s)
 	}
 	w.fleet.Status = decided.Status
-	if rotation := decided.Status.Rotation; rotation != nil && (len(w.states) == 0 || w.states[len(w.states)-1] != rotation.State) {
-		w.states = append(w.states, rotation.State)
+	if is := decided.Status.Certificate; is != nil && is.Rotation != "" && (len(w.states) == 0 || w.states[len(w.states)-1] != is.Rotation) {
+		w.states = append(w.states, is.Rotation)
 	}
 }
 

@@ -105,17 +105,14 @@ func (h *Health) heedResamples(known *v1alpha1.VerificationStatus, interval time
 	if found == nil || found.Running || found.Subject != resampleSubject(known) {
 		return
 	}
-	ended := new(metav1.NewTime(found.Ended).Rfc3339Copy())
 	switch {
 	case found.Lost:
 		h.report(v1alpha1.SamplesFailingCondition, gate.Abnormal(found.Reason, found.Message))
-		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
 		interval = min(interval, resampleSoon)
 	case found.Reason != "": // no object is the cause: the previous result stays
 		interval = min(interval, resampleSoon)
 	default:
 		h.forget(v1alpha1.SamplesFailingCondition)
-		known.ResampledTime, known.Resampled = ended, new(int32(found.Objects)) //nolint:gosec // spec.verification.samples bounds it
 	}
 	known.NextSampleTime = h.nextSample(known, interval)
 }

@@ -6,6 +6,7 @@ package observed
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -245,12 +246,13 @@ func (c Cluster) CRDStatus() *v1alpha1.CRDStatus {
 	}
 }
 
-func (c Cluster) writer() *v1alpha1.CRDWriter {
+// writer is the tool that writes the CustomResourceDefinition, and its source. Admission policies read it.
+func (c Cluster) writer() string {
 	writer := crds.WriterOf(c.CRD)
 	if writer == nil {
-		return nil
+		return ""
 	}
-	return &v1alpha1.CRDWriter{Tool: writer.Tool, Source: writer.Source}
+	return strings.TrimSpace(writer.Tool + " " + writer.Source)
 }
 
 // ConversionIsOurs reports that the operator wrote spec.conversion, and no other client changed it

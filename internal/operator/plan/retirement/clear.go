@@ -37,7 +37,6 @@ func (r *Retirement) clear(record *v1alpha1.RetirementStatus) gate.Outcome {
 		if record.CleanedTime == nil {
 			record.CleanedTime = r.Second()
 		}
-		record.Discarded = max(record.Discarded, check.Discarded)
 		return gate.Outcome{}
 	case rights.ToClear(r.Cluster).Missing() != "":
 		r.work.Recheck(rights.Pause)

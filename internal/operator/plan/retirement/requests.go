@@ -4,6 +4,7 @@
 package retirement
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -85,29 +86,31 @@ func (r *Retirement) countRequests(record *v1alpha1.RetirementStatus) {
 		return
 	}
 	for _, server := range check.Requests.Servers {
-		r.countServer(record, v1alpha1.RequestCount{StartTime: started(server), Requests: server.Counts[record.Version]})
+		r.countServer(record, started(server), server.Counts[record.Version])
 	}
-	slices.SortFunc(record.Requests, func(a, b v1alpha1.RequestCount) int { return a.StartTime.Compare(b.StartTime.Time) })
-	record.Requests = record.Requests[max(0, len(record.Requests)-maxServers):]
+	for _, server := range slices.Sorted(maps.Keys(record.Requests))[:max(0, len(record.Requests)-maxServers)] {
+		delete(record.Requests, server)
+	}
 }
 
-func (r *Retirement) countServer(record *v1alpha1.RetirementStatus, count v1alpha1.RequestCount) {
-	at := slices.IndexFunc(record.Requests, func(seen v1alpha1.RequestCount) bool { return seen.StartTime.Equal(&count.StartTime) })
-	if at >= 0 && record.Requests[at].Requests == count.Requests {
+func (r *Retirement) countServer(record *v1alpha1.RetirementStatus, server string, count int64) {
+	seen, known := record.Requests[server]
+	if known && seen == count {
 		return
 	}
-	if count.Requests > 0 {
+	if count > 0 {
 		record.LastRequested = &metav1.Time{Time: r.Requested.Ended.Truncate(time.Hour)}
 	}
-	if at >= 0 {
-		record.Requests[at] = count
-		return
+	if record.Requests == nil {
+		record.Requests = map[string]int64{}
 	}
-	record.Requests = append(record.Requests, count)
+	record.Requests[server] = count
 }
 
-// started is when an API server started.
-func started(server observed.ServerRequests) metav1.Time { return metav1.Unix(server.Started, 0) }
+// started is when an API server started. The texts have the order of the times.
+func started(server observed.ServerRequests) string {
+	return time.Unix(server.Started, 0).UTC().Format(time.RFC3339)
+}
 
 // requested says whether clients request a version, as far as that is known.
 func (r *Retirement) requested(version string) v1alpha1.Requested {

@@ -193,7 +193,15 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	if blocks := r.strands(name); len(blocks) > 0 {
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)
 	}
-	return r.edit("removing "+name, r.change(name, "", nil))
+	return r.edit("removing "+name+r.discarded(), r.change(name, "", nil))
+}
+
+// discarded says from how many objects this manager has deleted accepted losses. It continues a message.
+func (r *Retirement) discarded() string {
+	if r.Cleared == nil || r.Cleared.Discarded == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; accepted losses were deleted from %d objects", r.Cleared.Discarded)
 }
 
 // warning is the warning that API servers send to clients of a deprecated version.
