@@ -130,7 +130,7 @@ func collectPolicy(policy *v1alpha1.ConversionPolicy, set setGauge) {
 		collectMigration(last, set)
 	}
 	if counted := status.PreservedData; counted != nil {
-		collectPreserved(counted, set)
+		collectPreserved(counted, status.Revision, set)
 	}
 	collectOversized(policy, set)
 	collectVersions(policy, set)

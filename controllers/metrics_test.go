@@ -80,7 +80,7 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 				Failures: []v1alpha1.MigrationFailure{{Reason: "Invalid"}, {Reason: "Invalid"}, {Reason: "TooLarge"}},
 			},
 			PreservedData: &v1alpha1.PreservedDataStatus{
-				Objects: 7, Bytes: 900, LargestBytes: 400, Seen: 12, Complete: true, Time: at(500),
+				Objects: 7, LargestBytes: 400, Complete: true, Time: at(500),
 				Versions: []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 7, Bytes: 900}},
 			},
 			Versions:   []v1alpha1.VersionStatus{{Name: "v1beta1", Deprecated: true, SafeToUnserve: true}},
@@ -93,7 +93,7 @@ func fullPolicy() v1alpha1.ConversionPolicy {
 func oversized() v1alpha1.ConversionPolicy {
 	return v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.example.com"},
 		Spec:   v1alpha1.ConversionPolicySpec{Converter: v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{}}},
-		Status: v1alpha1.ConversionPolicyStatus{OversizedObjects: &v1alpha1.OversizedStatus{Objects: 3}}}
+		Status: v1alpha1.ConversionPolicyStatus{OversizedObjects: []v1alpha1.OversizedObject{{Object: "a", Version: "v1"}, {Object: "a", Version: "v2"}, {Object: "b"}, {Object: "c"}}}}
 }
 
 func TestPolicyMetrics(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
@@ -31,7 +32,7 @@ var (
 	heldLargestMetric = policyMetric("preserved_largest_bytes",
 		"Bytes that the object with the most preserved data holds in annotations; the API server takes 262144 of all its annotations.")
 	oversizedMetric = policyMetric("oversized_objects",
-		"Objects that are known to hold more for one version than their annotations have room for at another, where they are read in a truncated form.")
+		"Objects, 20 at most, that are known to hold more for one version than their annotations have room for at another, where they are read in a truncated form.")
 	countedMetric = policyMetric("preserved_counted_timestamp_seconds",
 		"When preserved data was counted last, in seconds of Unix time.")
 	countedAllMetric = policyMetric("preserved_count_complete",
@@ -42,14 +43,14 @@ var versionMetrics = []*prometheus.Desc{
 	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric, oversizedMetric,
 }
 
-func collectPreserved(counted *v1alpha1.PreservedDataStatus, set setGauge) {
+func collectPreserved(counted *v1alpha1.PreservedDataStatus, revision string, set setGauge) {
 	for i := range counted.Versions {
 		set(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
 		set(heldMetric, float64(counted.Versions[i].Bytes), counted.Versions[i].Version)
 	}
 	set(heldLargestMetric, float64(counted.LargestBytes))
 	set(countedMetric, float64(counted.Time.Unix()))
-	set(countedAllMetric, asFloat(counted.Complete && !counted.Outdated))
+	set(countedAllMetric, asFloat(counted.Complete && counted.Ruleset == revision))
 }
 
 // collectOversized exports a value only for policies with rules; for others it is unknown.
@@ -57,11 +58,11 @@ func collectOversized(policy *v1alpha1.ConversionPolicy, set setGauge) {
 	if policy.Spec.Converter.Declarative == nil {
 		return
 	}
-	objects := int64(0)
-	if known := policy.Status.OversizedObjects; known != nil {
-		objects = known.Objects
+	objects := sets.New[string]()
+	for _, known := range policy.Status.OversizedObjects {
+		objects.Insert(known.Object)
 	}
-	set(oversizedMetric, float64(objects))
+	set(oversizedMetric, float64(objects.Len()))
 }
 
 func collectVersions(policy *v1alpha1.ConversionPolicy, set setGauge) {

@@ -234,10 +234,14 @@ type ConversionPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	ConversionFailures []ConversionFailure `json:"conversionFailures,omitempty"`
 
-	// oversizedObjects are objects that are truncated at a version; absent if none is
-	// known.
+	// oversizedObjects are the first known objects that are truncated at a version, by name. The
+	// operator searches for them with each sample, and reads known ones again every 15 minutes.
 	// +optional
-	OversizedObjects *OversizedStatus `json:"oversizedObjects,omitempty"`
+	// +listType=map
+	// +listMapKey=object
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=20
+	OversizedObjects []OversizedObject `json:"oversizedObjects,omitempty"`
 
 	// unconvertedWindow is the period in which the CustomResourceDefinition served several
 	// versions without a conversion, before this policy was active.

@@ -5,27 +5,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// OversizedStatus describes objects that are truncated at a version: their preserved data
-// is larger than their annotations can hold.
-type OversizedStatus struct {
-	// objects is the number of such objects that are known.
-	// +required
-	Objects int64 `json:"objects"`
-	// checkedTime is when the operator last searched for such objects and read the known
-	// ones again; absent before the first time. It does so with each sample, and every 15
-	// minutes while such objects exist.
-	// +optional
-	CheckedTime *metav1.Time `json:"checkedTime,omitempty"`
-	// examples lists the first of them, by name.
-	// +optional
-	// +listType=map
-	// +listMapKey=object
-	// +listMapKey=version
-	// +kubebuilder:validation:MaxItems=20
-	Examples []OversizedObject `json:"examples,omitempty"`
-}
-
-// OversizedObject is an object that is read in a truncated form at a version.
+// OversizedObject is an object that is read in a truncated form at a version: its preserved data is
+// larger than its annotations can hold.
 type OversizedObject struct {
 	// object is the object as namespace/name, or as name if the kind is cluster-scoped, the
 	// form of keys in client-go.

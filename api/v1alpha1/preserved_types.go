@@ -7,51 +7,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PreservedDataSource tells what counted preserved data.
-type PreservedDataSource string
-
-const (
-	// PreservedDataByMigration means that a migration run counted it in the objects that
-	// it processed.
-	PreservedDataByMigration PreservedDataSource = "Migration"
-	// PreservedDataBySample means that it was counted in the first objects of a list, at
-	// most 5000.
-	PreservedDataBySample PreservedDataSource = "Sample"
-	// PreservedDataByRetirement means that it was counted before the removal of a version,
-	// in all objects.
-	PreservedDataByRetirement PreservedDataSource = "Retirement"
-)
-
 // PreservedDataStatus counts the objects that have preserved values in annotations: values
 // that only versions other than the storage version can express.
 type PreservedDataStatus struct {
 	// objects is the number of objects with preserved values.
 	// +required
 	Objects int64 `json:"objects"`
-	// bytes is the total size of these annotations, without their names.
-	// +required
-	Bytes int64 `json:"bytes"`
-	// largestObject is the object with the most preserved data, as namespace/name, or as name
-	// if the kind is cluster-scoped.
-	// +optional
-	LargestObject string `json:"largestObject,omitempty"`
-	// largestBytes is the size of its preserved data. The API server limits all
-	// annotations of an object together to 262144 bytes.
+	// largestBytes is the size of the preserved data of the object that has the most. The API server
+	// limits all annotations of an object together to 262144 bytes.
 	// +optional
 	LargestBytes int64 `json:"largestBytes,omitempty"`
-	// seen is the number of objects that were read.
-	// +required
-	Seen int64 `json:"seen"`
-	// complete tells whether those were all objects of the kind.
+	// complete tells whether all objects of the kind were read, as by a migration and before the
+	// removal of a version. Otherwise these were the first of a list, at most 5000.
 	// +required
 	Complete bool `json:"complete"`
-	// outdated tells whether rules or schemas have changed since the count.
-	// +optional
-	Outdated bool `json:"outdated,omitempty"`
-	// source tells what counted it: Migration, Sample or Retirement.
-	// +required
-	Source PreservedDataSource `json:"source"`
-	// ruleset is the hash of the ruleset at the time of the count.
+	// ruleset is the hash of the ruleset at the time of the count. If revision is another one, rules
+	// or schemas have changed since.
 	// +optional
 	Ruleset string `json:"ruleset,omitempty"`
 	// time is when the count began. Later writes may be missing from it.
@@ -99,7 +70,4 @@ type PreservedField struct {
 	// objects is the number of objects with a preserved value of it.
 	// +required
 	Objects int64 `json:"objects"`
-	// hasPlace tells whether the storage version has the field now.
-	// +optional
-	HasPlace bool `json:"hasPlace,omitempty"`
 }

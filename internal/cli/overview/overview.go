@@ -77,7 +77,7 @@ type Overview struct {
 	// ConversionFailures are the conversions that failed recently.
 	ConversionFailures []v1alpha1.ConversionFailure `json:"conversionFailures,omitempty"`
 	// OversizedObjects are the objects that do not fit into a version.
-	OversizedObjects *v1alpha1.OversizedStatus `json:"oversizedObjects,omitempty"`
+	OversizedObjects []v1alpha1.OversizedObject `json:"oversizedObjects,omitempty"`
 	// MigrationSuspended is true if no migration starts or continues.
 	MigrationSuspended bool                        `json:"migrationSuspended,omitempty"`
 	MigrationEvidence  *v1alpha1.MigrationEvidence `json:"migrationEvidence,omitempty"`

@@ -116,12 +116,12 @@ func (w *writer) failures(o *Overview) {
 
 // oversized writes the objects that do not fit into a version.
 func (w *writer) oversized(o *Overview) {
-	if o.OversizedObjects == nil {
+	if len(o.OversizedObjects) == 0 {
 		return
 	}
-	w.title(fmt.Sprintf("Objects that are too large for a version: %d", o.OversizedObjects.Objects))
+	w.title("Objects that are too large for a version")
 	rows := [][]string{{"  OBJECT", "SHORTENED AT", "FIELDS OF", "BYTES", "FIELDS"}}
-	for _, row := range o.OversizedObjects.Examples {
+	for _, row := range o.OversizedObjects {
 		rows = append(rows, []string{"  " + row.Object, row.Version, row.FieldsOf, fmt.Sprint(row.Bytes), terminal.OrDash(terminal.OneLine(strings.Join(row.Fields, ", ")))})
 	}
 	w.table(rows)
@@ -145,13 +145,13 @@ func (w *writer) preserved(o *Overview) {
 		return
 	}
 	w.title("Preserved data")
-	summary := fmt.Sprintf("  %d of %d objects hold preserved data, %d bytes", counted.Objects, counted.Seen, counted.Bytes)
-	if counted.LargestObject != "" {
-		summary += fmt.Sprintf("; %s holds %d of 262144 bytes", counted.LargestObject, counted.LargestBytes)
+	summary := fmt.Sprintf("  %d objects hold preserved data", counted.Objects)
+	if counted.LargestBytes > 0 {
+		summary += fmt.Sprintf(", at most %d of 262144 bytes each", counted.LargestBytes)
 	}
 	w.line("%s", summary)
-	w.line("  counted %s ago by %s", ago(o.now.Sub(counted.Time.Time)), countedBy(counted))
-	if counted.Outdated {
+	w.line("  counted %s ago", ago(o.now.Sub(counted.Time.Time)))
+	if counted.Ruleset != o.Revision {
 		w.line("  %s", w.page.Colors.In(terminal.Yellow, "rules or schemas have changed since"))
 	}
 	if !counted.Complete {
@@ -162,24 +162,10 @@ func (w *writer) preserved(o *Overview) {
 	}
 }
 
-func countedBy(counted *v1alpha1.PreservedDataStatus) string {
-	switch counted.Source {
-	case v1alpha1.PreservedDataByMigration:
-		return "a migration"
-	case v1alpha1.PreservedDataByRetirement:
-		return "the retirement of a version"
-	}
-	return "a sample"
-}
-
 func (w *writer) preservedOf(of *v1alpha1.PreservedVersion) {
 	var fields []string
 	for _, field := range of.Fields {
-		text := fmt.Sprintf("%s (%d)", field.Path, field.Objects)
-		if field.HasPlace {
-			text += " has a place now"
-		}
-		fields = append(fields, text)
+		fields = append(fields, fmt.Sprintf("%s (%d)", field.Path, field.Objects))
 	}
 	if of.MoreFields {
 		fields = append(fields, "and others")

@@ -204,18 +204,19 @@ func (k *noted) waitCounted(t *testing.T, want string) {
 	t.Helper()
 	var seen string
 	expect.Eventually(t, "preserved data is counted: "+want, func() (bool, string) {
-		counted := getPolicy(t, k.policy).Status.PreservedData
+		is := getPolicy(t, k.policy).Status
+		counted := is.PreservedData
 		if counted == nil {
 			return false, "never counted"
 		}
 		var fields []string
 		for _, of := range counted.Versions {
 			for _, field := range of.Fields {
-				fields = append(fields, fmt.Sprintf("%s: %d, has a place %t", field.Path, field.Objects, field.HasPlace))
+				fields = append(fields, fmt.Sprintf("%s: %d", field.Path, field.Objects))
 			}
 		}
 		seen = strings.Join(fields, "; ")
-		return seen == want && counted.Complete && !counted.Outdated, fmt.Sprintf("%s of %+v", seen, counted)
+		return seen == want && counted.Complete && counted.Ruleset == is.Revision, fmt.Sprintf("%s of %+v", seen, counted)
 	})
 }
 

@@ -4,6 +4,8 @@
 package health
 
 import (
+	"slices"
+
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/activation"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/converter"
@@ -26,7 +28,7 @@ type Health struct {
 // Status is the health's part of a policy's status.
 type Status struct {
 	ConversionFailures []v1alpha1.ConversionFailure
-	OversizedObjects   *v1alpha1.OversizedStatus
+	OversizedObjects   []v1alpha1.OversizedObject
 	Verification       *v1alpha1.VerificationStatus
 	// Conditions by their types. One without a reason is removed; a missing one stays unchanged.
 	Conditions map[string]gate.Outcome
@@ -35,7 +37,7 @@ type Status struct {
 // Gather reads the status.
 func Gather(converts *converter.Converter, activates *activation.Activation) *Health {
 	return &Health{Cluster: converts.Cluster, converter: converts, activation: activates,
-		Status: Status{OversizedObjects: converts.Policy.Status.OversizedObjects.DeepCopy(), Conditions: map[string]gate.Outcome{}}}
+		Status: Status{OversizedObjects: slices.Clone(converts.Policy.Status.OversizedObjects), Conditions: map[string]gate.Outcome{}}}
 }
 
 // Report reports failed conversions, oversized objects, pods on one node, pods that may need what they

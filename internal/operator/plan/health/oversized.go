@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -22,8 +20,8 @@ import (
 // reported until it was read again and fits or no longer exists, or for a day.
 
 const (
-	// maxOversizedExamples is the maximum number of objects in the status.
-	maxOversizedExamples = 20
+	// maxOversized is the maximum number of objects in the status.
+	maxOversized = 20
 	// OversizedLag is how far lastTime in the status may be behind.
 	OversizedLag = time.Hour
 	// oversizedLife is how long an object is reported that was not read again.
@@ -36,41 +34,14 @@ func (h *Health) reportOversized() {
 	if h.CRD == nil || !h.Rulesets() || h.Rules.Ruleset != nil && !h.converter.LimitsSize() {
 		status.OversizedObjects = nil
 	} else {
-		status.OversizedObjects = h.oversizedStatus()
+		rows := h.Rows()
+		status.OversizedObjects = rows[:min(len(rows), maxOversized)]
 	}
-	if status.OversizedObjects == nil {
+	if len(status.OversizedObjects) == 0 {
 		h.forget(v1alpha1.OversizedObjectsCondition)
 		return
 	}
 	h.report(v1alpha1.OversizedObjectsCondition, gate.Abnormal(v1alpha1.ReasonReadTruncated, describeOversized(status.OversizedObjects)))
-}
-
-func (h *Health) oversizedStatus() *v1alpha1.OversizedStatus {
-	rows := h.Rows()
-	if len(rows) == 0 {
-		return nil
-	}
-	names := map[string]bool{}
-	for _, row := range rows {
-		names[row.Object] = true
-	}
-	return &v1alpha1.OversizedStatus{
-		Objects: int64(len(names)), CheckedTime: h.oversizedChecked(), Examples: rows[:min(len(rows), maxOversizedExamples)],
-	}
-}
-
-// oversizedChecked is when the known objects were read again; nil for never.
-func (h *Health) oversizedChecked() *metav1.Time {
-	checked := (*metav1.Time)(nil)
-	if known := h.Policy.Status.OversizedObjects; known != nil {
-		checked = known.CheckedTime
-	}
-	if found := h.Resampled; found != nil && !found.Running && len(found.Whole)+len(found.Oversized) > 0 {
-		if ended := new(metav1.NewTime(found.Ended).Rfc3339Copy()); checked == nil || checked.Before(ended) {
-			checked = ended
-		}
-	}
-	return checked
 }
 
 // Rows are all known oversized objects: those of the status, of converter pods and of samples,
@@ -86,9 +57,7 @@ func (h *Health) Rows() []v1alpha1.OversizedObject {
 			}
 		}
 	}
-	if known := h.Policy.Status.OversizedObjects; known != nil {
-		add(known.Examples, oversizedLife)
-	}
+	add(h.Policy.Status.OversizedObjects, oversizedLife)
 	for _, check := range []*observed.BackgroundCheck{h.Samples, h.Resampled} {
 		if check != nil && !check.Running {
 			add(check.Oversized, oversizedLife)
@@ -125,8 +94,8 @@ func compareOversized(a, b v1alpha1.OversizedObject) int {
 }
 
 // describeOversized describes the first object, and what to do.
-func describeOversized(known *v1alpha1.OversizedStatus) string {
-	row := known.Examples[0]
+func describeOversized(known []v1alpha1.OversizedObject) string {
+	row := known[0]
 	fields := "fields"
 	if len(row.Fields) > 0 {
 		fields = strings.Join(row.Fields, ", ")
@@ -134,7 +103,7 @@ func describeOversized(known *v1alpha1.OversizedStatus) string {
 	says := fmt.Sprintf("object %s does not fit at %s: %s, which only %s has, needs %d of the %d bytes for annotations; "+
 		"reads at %s omit what does not fit, and API servers refuse writes at %s: reduce these fields at %s",
 		row.Object, row.Version, gate.Cut(fields), row.FieldsOf, row.Bytes, maxAnnotationBytes, row.Version, row.Version, row.FieldsOf)
-	if len(known.Examples) > 1 {
+	if len(known) > 1 {
 		says += "; see status.oversizedObjects for others"
 	}
 	return says

@@ -57,7 +57,7 @@ func (h *Health) resample(verified bool) {
 		h.forget(v1alpha1.SamplesFailingCondition) // it was about other rules
 		known.NextSampleTime = h.after(time.Duration(h.fraction("") * float64(interval)))
 	}
-	if h.Status.OversizedObjects != nil {
+	if len(h.Status.OversizedObjects) > 0 {
 		interval = min(interval, resampleSoon)
 	}
 	h.heedResamples(known, interval)

@@ -30,15 +30,14 @@ func (m *Migration) notePreserved() {
 		m.Status.PreservedData = nil
 		return
 	}
-	m.takeCheck(m.Samples, v1alpha1.PreservedDataBySample)
-	m.takeCheck(m.Resampled, v1alpha1.PreservedDataBySample)
-	m.takeCheck(m.Cleared, v1alpha1.PreservedDataByRetirement)
-	m.judgePreserved()
+	m.takeCheck(m.Samples)
+	m.takeCheck(m.Resampled)
+	m.takeCheck(m.Cleared)
 }
 
-func (m *Migration) takeCheck(check *observed.BackgroundCheck, source v1alpha1.PreservedDataSource) {
+func (m *Migration) takeCheck(check *observed.BackgroundCheck) {
 	if check != nil && !check.Running && check.Held != nil && check.Held.CRD == m.CRD.UID {
-		m.takeCount(m.count(check.Held, source))
+		m.takeCount(count(check.Held))
 	}
 }
 
@@ -52,9 +51,7 @@ func (m *Migration) noteRunCount(run observed.Run) {
 	if record.Preserved != nil {
 		held.Holdings = *record.Preserved
 	}
-	counted := m.count(held, v1alpha1.PreservedDataByMigration)
-	m.takeCount(counted)
-	m.judgePreserved()
+	m.takeCount(count(held))
 }
 
 // takeCount records a count if it says more than the recorded one. Of two counts in the same
@@ -123,10 +120,9 @@ func (m *Migration) Refused(version string) *v1alpha1.MigrationFailure {
 }
 
 // count converts a count into its form in the status.
-func (m *Migration) count(held *observed.Held, source v1alpha1.PreservedDataSource) *v1alpha1.PreservedDataStatus {
+func count(held *observed.Held) *v1alpha1.PreservedDataStatus {
 	counted := &v1alpha1.PreservedDataStatus{
-		Objects: held.Objects, Bytes: held.Bytes, LargestObject: held.Largest, LargestBytes: held.LargestBytes,
-		Seen: held.Seen, Complete: held.All, Source: source, Ruleset: held.Ruleset, Time: metav1.NewTime(held.Since).Rfc3339Copy(),
+		Objects: held.Objects, LargestBytes: held.LargestBytes, Complete: held.All, Ruleset: held.Ruleset, Time: metav1.NewTime(held.Since).Rfc3339Copy(),
 	}
 	for i := range held.Versions {
 		counted.Versions = append(counted.Versions, countOf(&held.Versions[i]))
@@ -147,24 +143,13 @@ func countOf(held *conversion.VersionHoldings) v1alpha1.PreservedVersion {
 	return of
 }
 
-// judgePreserved marks the fields that the storage version has by the current rules, and a count
-// by other rules as outdated.
-func (m *Migration) judgePreserved() {
-	known := m.Status.PreservedData
-	if known == nil {
-		return
-	}
-	known.Outdated = known.Ruleset != m.Wanted
-	if len(known.Versions) == 0 {
-		return
-	}
+// Outdated reports that rules or schemas have changed since the count in the status.
+func (m *Migration) Outdated() bool { return m.Status.PreservedData.Ruleset != m.Wanted }
+
+// HasPlace reports that the storage version has a field of another version, by the current rules.
+func (m *Migration) HasPlace(version, path string) bool {
 	places := m.Places()
-	for i := range known.Versions {
-		of := &known.Versions[i]
-		for j := range of.Fields {
-			of.Fields[j].HasPlace = places != nil && places.Of(of.Version, of.Fields[j].Path) == conversion.WholePlace
-		}
-	}
+	return places != nil && places.Of(version, path) == conversion.WholePlace
 }
 
 // ToPlace reports that objects have preserved values that may have a field by the active rules,

@@ -81,7 +81,7 @@ func (r *Retirement) howToPlace(version string, fields []v1alpha1.PreservedField
 	if !crds.Serves(r.CRD, version) {
 		served = "serve " + version + " again, for example by its action in spec.retirement, and "
 	}
-	placeless := func(field v1alpha1.PreservedField) bool { return !field.HasPlace }
+	placeless := func(field v1alpha1.PreservedField) bool { return !r.migration.HasPlace(version, field.Path) }
 	switch refused := r.migration.Refused(version); {
 	case slices.ContainsFunc(fields, placeless):
 		return fmt.Sprintf("%sadd the fields to %s", served, storage)
@@ -100,10 +100,10 @@ func (r *Retirement) notCounted(known *v1alpha1.PreservedDataStatus, name string
 	switch {
 	case known == nil:
 		return "no migration has counted them"
-	case known.Outdated:
+	case r.migration.Outdated():
 		return "rules or schemas changed since the last count"
 	case !known.Complete:
-		return fmt.Sprintf("the last count covers only %d objects", known.Seen)
+		return "the last count did not see all objects"
 	case record != nil && record.UnservedTime != nil && known.Time.Before(record.UnservedTime):
 		return "clients could write this version after the last count"
 	}
