@@ -86,8 +86,8 @@ func reportedFailures(reported *webhook.Failures, now time.Time) []observed.Fail
 		}
 		ago := max(reported.Now.Sub(failure.Last), 0)
 		row := observed.Failure{ConversionFailure: v1alpha1.ConversionFailure{
-			From: failure.From, To: failure.To, Cause: v1alpha1.ConversionFailureCause(failure.Cause), Count: failure.Count,
-			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}}
+			From: failure.From, To: failure.To, Cause: v1alpha1.ConversionFailureCause(failure.Cause),
+			LastTime: metav1.NewTime(now.Add(-ago)), Object: failure.Object, Message: failure.Message}, Count: failure.Count}
 		if row.Cause == v1alpha1.CauseUnknownVersion {
 			row.Ruleset, row.Since = failure.Ruleset, now.Add(failure.First.Sub(reported.Now))
 		}

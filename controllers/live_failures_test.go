@@ -35,7 +35,7 @@ func TestReportedFailures(t *testing.T) {
 	}
 	row := func(cause v1alpha1.ConversionFailureCause, count int64, ago time.Duration, object string) observed.Failure {
 		return observed.Failure{ConversionFailure: v1alpha1.ConversionFailure{
-			From: "v1", To: "v2", Cause: cause, Count: count, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}}
+			From: "v1", To: "v2", Cause: cause, LastTime: metav1.NewTime(now.Add(-ago)), Object: object, Message: "no"}, Count: count}
 	}
 	lacks := func(ruleset string) observed.Failure {
 		told := row("UnknownVersion", 1, time.Second, "")

@@ -46,8 +46,7 @@ var migrationStates = []v1alpha1.MigrationState{
 func collectMigration(last *v1alpha1.MigrationStatus, set setGauge) {
 	set(foundMetric, float64(last.Total))
 	set(objectsMetric, float64(last.Rewritten), "rewritten")
-	set(objectsMetric, float64(last.Current), "current")
-	set(objectsMetric, float64(last.Gone), "gone")
+	set(objectsMetric, float64(last.Unchanged), "unchanged")
 	set(objectsMetric, float64(last.Failed), "failed")
 	set(waitingMetric, asFloat(last.State == v1alpha1.MigrationRunning && last.Message != ""))
 	for _, state := range migrationStates {

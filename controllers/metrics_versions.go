@@ -27,10 +27,6 @@ var (
 var (
 	holdersMetric = policyMetric("preserved_objects",
 		"Objects that hold values of a version in annotations, when they were counted last.", "version")
-	heldMetric = policyMetric("preserved_bytes",
-		"Bytes of the annotations in which objects hold values of a version, when they were counted last.", "version")
-	heldLargestMetric = policyMetric("preserved_largest_bytes",
-		"Bytes that the object with the most preserved data holds in annotations; the API server takes 262144 of all its annotations.")
 	oversizedMetric = policyMetric("oversized_objects",
 		"Objects, 20 at most, that are known to hold more for one version than their annotations have room for at another, where they are read in a truncated form.")
 	countedMetric = policyMetric("preserved_counted_timestamp_seconds",
@@ -40,15 +36,13 @@ var (
 )
 
 var versionMetrics = []*prometheus.Desc{
-	versionMetric, retirementMetric, requestedMetric, holdersMetric, heldMetric, heldLargestMetric, countedMetric, countedAllMetric, oversizedMetric,
+	versionMetric, retirementMetric, requestedMetric, holdersMetric, countedMetric, countedAllMetric, oversizedMetric,
 }
 
 func collectPreserved(counted *v1alpha1.PreservedDataStatus, revision string, set setGauge) {
 	for i := range counted.Versions {
 		set(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
-		set(heldMetric, float64(counted.Versions[i].Bytes), counted.Versions[i].Version)
 	}
-	set(heldLargestMetric, float64(counted.LargestBytes))
 	set(countedMetric, float64(counted.Time.Unix()))
 	set(countedAllMetric, asFloat(counted.Complete && counted.Ruleset == revision))
 }
@@ -71,7 +65,6 @@ func collectVersions(policy *v1alpha1.ConversionPolicy, set setGauge) {
 		set(versionMetric, asFloat(slices.Contains(crd.ServedVersions, version.Name)), version.Name, "served")
 		set(versionMetric, asFloat(crd.StorageVersion == version.Name), version.Name, "storage")
 		set(versionMetric, asFloat(slices.Contains(crd.StoredVersions, version.Name)), version.Name, "stored")
-		set(versionMetric, asFloat(version.Deprecated), version.Name, "deprecated")
 		set(versionMetric, asFloat(version.SafeToUnserve), version.Name, "safe_to_unserve")
 		set(versionMetric, asFloat(version.SafeToRemove), version.Name, "safe_to_remove")
 	}

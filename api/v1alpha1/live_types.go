@@ -81,11 +81,8 @@ type ConversionFailure struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Cause ConversionFailureCause `json:"cause"`
-	// count is how many conversions failed in this way in the current converter pods since
-	// they started. It and lastTime are updated every few minutes.
-	// +required
-	Count int64 `json:"count"`
-	// lastTime is when the last one failed, with a precision of a few minutes.
+	// lastTime is when the last one failed, with a precision of a few minutes. How many failed is in
+	// the metrics of converter pods.
 	// +required
 	LastTime metav1.Time `json:"lastTime"`
 	// object is an example, as namespace/name, or as name if the kind is cluster-scoped; absent

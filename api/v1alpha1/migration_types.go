@@ -228,12 +228,10 @@ type MigrationStatus struct {
 	// rewritten is the number of objects whose bytes in etcd changed.
 	// +required
 	Rewritten int64 `json:"rewritten"`
-	// current is the number of objects that were already stored at the storage version.
+	// unchanged is the number of objects that needed no rewrite: they were already stored at the
+	// storage version, or were deleted during the run.
 	// +required
-	Current int64 `json:"current"`
-	// gone is the number of objects that were deleted during the run.
-	// +required
-	Gone int64 `json:"gone"`
+	Unchanged int64 `json:"unchanged"`
 	// failed is the number of objects that could not be rewritten.
 	// +required
 	Failed int64 `json:"failed"`

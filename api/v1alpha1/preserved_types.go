@@ -10,13 +10,6 @@ import (
 // PreservedDataStatus counts the objects that have preserved values in annotations: values
 // that only versions other than the storage version can express.
 type PreservedDataStatus struct {
-	// objects is the number of objects with preserved values.
-	// +required
-	Objects int64 `json:"objects"`
-	// largestBytes is the size of the preserved data of the object that has the most. The API server
-	// limits all annotations of an object together to 262144 bytes.
-	// +optional
-	LargestBytes int64 `json:"largestBytes,omitempty"`
 	// complete tells whether all objects of the kind were read, as by a migration and before the
 	// removal of a version. Otherwise these were the first of a list, at most 5000.
 	// +required
@@ -44,9 +37,6 @@ type PreservedVersion struct {
 	// objects is the number of objects with such values.
 	// +required
 	Objects int64 `json:"objects"`
-	// bytes is the total size of the annotations for this version.
-	// +required
-	Bytes int64 `json:"bytes"`
 	// unreadable is the number of objects whose annotation the operator cannot read, in
 	// whole or in part. The operator does not change it.
 	// +optional

@@ -102,9 +102,6 @@ type VersionStatus struct {
 	// name is the name of the version.
 	// +required
 	Name string `json:"name"`
-	// deprecated tells whether API servers warn clients that use it.
-	// +required
-	Deprecated bool `json:"deprecated"`
 	// requested tells whether clients use it: Yes, No or Unknown. The operator checks only
 	// versions in spec.retirement.
 	// +required

@@ -139,7 +139,7 @@ func (w *writer) versions(o *Overview) {
 		return
 	}
 	w.title("Versions")
-	rows := [][]string{{"  NAME", "SERVED", "STORAGE", "STORED", "DEPRECATED", "REQUESTED", "UNSERVE", "REMOVE", "BLOCKED BY"}}
+	rows := [][]string{{"  NAME", "SERVED", "STORAGE", "STORED", "REQUESTED", "UNSERVE", "REMOVE", "BLOCKED BY"}}
 	for _, version := range o.Versions {
 		blocker := "-"
 		if len(version.BlockedBy) > 0 {
@@ -147,7 +147,7 @@ func (w *writer) versions(o *Overview) {
 		}
 		rows = append(rows, []string{
 			"  " + version.Name, yes(slices.Contains(o.CRD.ServedVersions, version.Name)), yes(o.CRD.StorageVersion == version.Name),
-			yes(slices.Contains(o.CRD.StoredVersions, version.Name)), yes(version.Deprecated), o.requested(version), safe(version.SafeToUnserve), safe(version.SafeToRemove), blocker,
+			yes(slices.Contains(o.CRD.StoredVersions, version.Name)), o.requested(version), safe(version.SafeToUnserve), safe(version.SafeToRemove), blocker,
 		})
 	}
 	w.table(rows)

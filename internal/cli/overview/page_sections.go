@@ -97,7 +97,7 @@ func (w *writer) stateOf(o *Overview, run *v1alpha1.MigrationStatus) string {
 
 // countsOf lists the objects of a run by their results.
 func countsOf(run *v1alpha1.MigrationStatus) string {
-	return fmt.Sprintf("%d rewritten, %d current, %d gone, %d failed", run.Rewritten, run.Current, run.Gone, run.Failed)
+	return fmt.Sprintf("%d rewritten, %d unchanged, %d failed", run.Rewritten, run.Unchanged, run.Failed)
 }
 
 // failures writes the conversions that failed recently.
@@ -106,9 +106,9 @@ func (w *writer) failures(o *Overview) {
 		return
 	}
 	w.title("Failing conversions")
-	rows := [][]string{{"  FROM", "TO", "CAUSE", "COUNT", "LAST", "EXAMPLE", "MESSAGE"}}
+	rows := [][]string{{"  FROM", "TO", "CAUSE", "LAST", "EXAMPLE", "MESSAGE"}}
 	for _, row := range o.ConversionFailures {
-		rows = append(rows, []string{"  " + row.From, row.To, string(row.Cause), fmt.Sprint(row.Count), ago(o.now.Sub(row.LastTime.Time)) + " ago",
+		rows = append(rows, []string{"  " + row.From, row.To, string(row.Cause), ago(o.now.Sub(row.LastTime.Time)) + " ago",
 			terminal.OrDash(row.Object), terminal.OneLine(row.Message)})
 	}
 	w.table(rows)
@@ -145,11 +145,6 @@ func (w *writer) preserved(o *Overview) {
 		return
 	}
 	w.title("Preserved data")
-	summary := fmt.Sprintf("  %d objects hold preserved data", counted.Objects)
-	if counted.LargestBytes > 0 {
-		summary += fmt.Sprintf(", at most %d of 262144 bytes each", counted.LargestBytes)
-	}
-	w.line("%s", summary)
 	w.line("  counted %s ago", ago(o.now.Sub(counted.Time.Time)))
 	if counted.Ruleset != o.Revision {
 		w.line("  %s", w.page.Colors.In(terminal.Yellow, "rules or schemas have changed since"))
@@ -173,5 +168,5 @@ func (w *writer) preservedOf(of *v1alpha1.PreservedVersion) {
 	if of.Unreadable > 0 {
 		fields = append(fields, fmt.Sprintf("text that cannot be read (%d)", of.Unreadable))
 	}
-	w.line("  of %s: %d objects, %d bytes: %s", of.Version, of.Objects, of.Bytes, terminal.OneLine(strings.Join(fields, ", ")))
+	w.line("  of %s: %d objects: %s", of.Version, of.Objects, terminal.OneLine(strings.Join(fields, ", ")))
 }

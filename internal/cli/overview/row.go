@@ -79,7 +79,7 @@ const barWidth = 30
 
 // done returns the number of objects that a run has processed.
 func done(run *v1alpha1.MigrationStatus) int64 {
-	return run.Rewritten + run.Current + run.Gone + run.Failed
+	return run.Rewritten + run.Unchanged + run.Failed
 }
 
 // share returns the progress of a run in percent. Objects created during the run are not

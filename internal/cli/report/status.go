@@ -86,13 +86,13 @@ func runOf(of *v1alpha1.MigrationStatus) *run {
 	case v1alpha1.MigrationFailed:
 		r.Tone = "bad"
 	}
-	done := of.Rewritten + of.Current + of.Gone + of.Failed
+	done := of.Rewritten + of.Unchanged + of.Failed
 	left := max(of.Total-done, 0)
 	whole := max(done+left, 1)
 	x := int64(0)
 	for _, p := range []part{
-		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "already current", Class: "current", Objects: of.Current},
-		{Name: "deleted during the run", Class: "gone", Objects: of.Gone}, {Name: "failed", Class: "failed", Objects: of.Failed},
+		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "unchanged", Class: "unchanged", Objects: of.Unchanged},
+		{Name: "failed", Class: "failed", Objects: of.Failed},
 		{Name: "remaining", Class: "left", Objects: left},
 	} {
 		p.X, p.Width = x*1000/whole, (x+p.Objects)*1000/whole-x*1000/whole

@@ -92,7 +92,7 @@ func TestTones(t *testing.T) {
 
 // TestBar checks that the parts of a bar are adjacent, and fill it.
 func TestBar(t *testing.T) {
-	r := runOf(&v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning, Total: 9, Rewritten: 2, Current: 1, Failed: 1})
+	r := runOf(&v1alpha1.MigrationStatus{State: v1alpha1.MigrationRunning, Total: 9, Rewritten: 2, Unchanged: 1, Failed: 1})
 	x := int64(0)
 	for _, p := range r.Parts {
 		expect.Equal(t, "the begin of "+p.Name, x, p.X)

@@ -181,7 +181,7 @@ func (w *world) tellVersions() {
 		var is []string
 		for name, so := range map[string]bool{
 			"served": slices.Contains(crd.ServedVersions, version.Name), "storage": crd.StorageVersion == version.Name,
-			"stored": slices.Contains(crd.StoredVersions, version.Name), "deprecated": version.Deprecated,
+			"stored":          slices.Contains(crd.StoredVersions, version.Name),
 			"safe to unserve": version.SafeToUnserve, "safe to remove": version.SafeToRemove,
 		} {
 			if so {

@@ -286,7 +286,7 @@ func (w *world) tellPreserved() {
 		w.tell("  | preserved data: never counted")
 		return
 	}
-	w.tell("  | preserved data: %d objects; complete %t, of the current rules %t", counted.Objects, counted.Complete, counted.Ruleset == w.observed.Policy.Status.Revision)
+	w.tell("  | preserved data: complete %t, of the current rules %t", counted.Complete, counted.Ruleset == w.observed.Policy.Status.Revision)
 	for _, of := range counted.Versions {
 		for _, field := range of.Fields {
 			w.tell("  |   %s of %s: %d objects", field.Path, of.Version, field.Objects)

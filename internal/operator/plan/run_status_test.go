@@ -87,7 +87,7 @@ func TestStatusOfARecord(t *testing.T) {
 	before := w.observed.Policy.Status.Migration
 	want := before.DeepCopy()
 	want.Step, want.Message = v1alpha1.MigrationRewriting, "patches wait"
-	want.Total, want.Rewritten, want.Current, want.Gone, want.Failed, want.Progress = 10, 3, 2, 1, 1, "7/10"
+	want.Total, want.Rewritten, want.Unchanged, want.Failed, want.Progress = 10, 3, 3, 1, "7/10"
 	want.EstimatedCompletion, want.StartTime, want.NotPlaced, want.Failures = &end, &start, 1, failures
 	decided := w.look(time.Minute).Status
 	got := decided.Migration
@@ -117,7 +117,7 @@ func TestWhatEndsIsNotGoingOn(t *testing.T) {
 	if got.State != v1alpha1.MigrationSucceeded || got.Step != "" || got.Message != "" || got.EstimatedCompletion != nil {
 		t.Errorf("the run has ended, and its status says %+v", got)
 	}
-	if got.Rewritten != 100 || got.Record == "" {
+	if got.Rewritten != 990 || got.Record == "" {
 		t.Errorf("what it did is lost: %+v", got)
 	}
 }

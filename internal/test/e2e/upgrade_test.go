@@ -190,9 +190,9 @@ func finishMigration(ctx context.Context, t *testing.T, crontab scenarios.CronTa
 	if ended.State != v1alpha1.MigrationSucceeded || ended.Run != began.Run {
 		t.Errorf("the last migration is %s and %s, want %s to have succeeded", ended.Run, ended.State, began.Run)
 	}
-	if ended.Total != many || ended.Rewritten+ended.Current != many || ended.Gone != 0 || ended.Failed != 0 {
-		t.Errorf("the migration counted %d rewritten, %d current, %d gone and %d failed of %d, want %d in all",
-			ended.Rewritten, ended.Current, ended.Gone, ended.Failed, ended.Total, many)
+	if ended.Total != many || ended.Rewritten+ended.Unchanged != many || ended.Failed != 0 {
+		t.Errorf("the migration counted %d rewritten, %d unchanged and %d failed of %d, want %d in all",
+			ended.Rewritten, ended.Unchanged, ended.Failed, ended.Total, many)
 	}
 	record := getRecord(ctx, t, crontab, began.Run)
 	if !record.StartTime.Equal(began.StartTime) || record.Barrier != began.Barrier || record.Repeats != 0 {

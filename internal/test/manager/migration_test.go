@@ -80,7 +80,7 @@ func TestSuspendedMigration(t *testing.T) {
 		t.Errorf("the last Job has the arguments %v", args)
 	}
 	is := getPolicy(t, policy).Status
-	if is.Migration.Rewritten < done || is.Migration.Rewritten+is.Migration.Current != 100 || is.MigrationEvidence == nil || is.Migration.Total != 100 {
+	if is.Migration.Rewritten < done || is.Migration.Rewritten+is.Migration.Unchanged != 100 || is.MigrationEvidence == nil || is.Migration.Total != 100 {
 		t.Errorf("after %d objects: status.migration is %+v, the evidence %+v", done, is.Migration, is.MigrationEvidence)
 	}
 	expect.Equal(t, "storedVersions", []string{"v1"}, getCRD(t, policy).Status.StoredVersions)

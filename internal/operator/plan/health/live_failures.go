@@ -68,7 +68,7 @@ func (h *Health) failures() []v1alpha1.ConversionFailure {
 	return rows
 }
 
-// failuresThatLast are the failures of the status within the window. They keep the counts and
+// failuresThatLast are the failures of the status within the window. They keep the
 // times of the status unless one of them is behind by half a window.
 func (h *Health) failuresThatLast(seen []v1alpha1.ConversionFailure) []v1alpha1.ConversionFailure {
 	window, behind := h.failureWindow(), false
@@ -133,14 +133,14 @@ func (h *Health) outlived(row v1alpha1.ConversionFailure) bool {
 // together merges the reports of two pods about the same kind of failure.
 func (h *Health) together(a, b v1alpha1.ConversionFailure) v1alpha1.ConversionFailure {
 	known, _ := find(h.Policy.Status.ConversionFailures, a)
-	count, last := a.Count+b.Count, a.LastTime
+	last := a.LastTime
 	if b.LastTime.After(last.Time) {
 		last = b.LastTime
 	}
 	if a.Object != known.Object && (b.Object == known.Object || b.Object < a.Object) {
 		a = b
 	}
-	a.Count, a.LastTime = count, last
+	a.LastTime = last
 	return a
 }
 

@@ -258,7 +258,7 @@ func (m *Migration) notYetPlaced() string {
 	if m.Policy.Spec.Migration.Mode == v1alpha1.MigrationAutomatic || !m.ToPlace() {
 		return ""
 	}
-	return fmt.Sprintf("; %d objects have preserved values, some of which have a field now: %s", m.Status.PreservedData.Objects, HowToMigrate(m.Policy))
+	return "; objects have preserved values, some of which have a field now: " + HowToMigrate(m.Policy)
 }
 
 // explainFailure says what failed and what to do. status.storedVersions was not pruned.

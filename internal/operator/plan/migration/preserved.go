@@ -122,7 +122,7 @@ func (m *Migration) Refused(version string) *v1alpha1.MigrationFailure {
 // count converts a count into its form in the status.
 func count(held *observed.Held) *v1alpha1.PreservedDataStatus {
 	counted := &v1alpha1.PreservedDataStatus{
-		Objects: held.Objects, LargestBytes: held.LargestBytes, Complete: held.All, Ruleset: held.Ruleset, Time: metav1.NewTime(held.Since).Rfc3339Copy(),
+		Complete: held.All, Ruleset: held.Ruleset, Time: metav1.NewTime(held.Since).Rfc3339Copy(),
 	}
 	for i := range held.Versions {
 		counted.Versions = append(counted.Versions, countOf(&held.Versions[i]))
@@ -131,7 +131,7 @@ func count(held *observed.Held) *v1alpha1.PreservedDataStatus {
 }
 
 func countOf(held *conversion.VersionHoldings) v1alpha1.PreservedVersion {
-	of := v1alpha1.PreservedVersion{Version: held.Version, Objects: held.Objects, Bytes: held.Bytes, Unreadable: held.Unreadable, MoreFields: held.More}
+	of := v1alpha1.PreservedVersion{Version: held.Version, Objects: held.Objects, Unreadable: held.Unreadable, MoreFields: held.More}
 	fields := slices.SortedStableFunc(slices.Values(held.Fields), func(a, b conversion.FieldHoldings) int { return cmp.Compare(b.Objects, a.Objects) })
 	for _, field := range fields {
 		if len(of.Fields) == maxPreservedFields {

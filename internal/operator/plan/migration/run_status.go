@@ -140,7 +140,7 @@ func fill(status *v1alpha1.MigrationStatus, run observed.Run) {
 }
 
 func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
-	status.Total, status.Rewritten, status.Current, status.Gone, status.Failed = record.Total, record.Rewritten, record.Current, record.Gone, record.Failed
+	status.Total, status.Rewritten, status.Unchanged, status.Failed = record.Total, record.Rewritten, record.Current+record.Gone, record.Failed
 	status.NotPlaced, status.Failures, status.Message = record.Unplaced, record.Failures, record.Waiting
 	if record.Finished() {
 		status.Message = record.Message
@@ -155,7 +155,7 @@ func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 }
 
 func done(status *v1alpha1.MigrationStatus) int64 {
-	return status.Rewritten + status.Current + status.Gone + status.Failed
+	return status.Rewritten + status.Unchanged + status.Failed
 }
 
 // endRun sets the final state of a run, and clears what described its progress.
@@ -288,8 +288,8 @@ func explainMessage(run *v1alpha1.MigrationStatus) string {
 
 // counts formats the progress of a run.
 func counts(run *v1alpha1.MigrationStatus) string {
-	return fmt.Sprintf("%d of %d objects, %d rewritten, %d current, %d gone, %d failed",
-		done(run), max(done(run), run.Total), run.Rewritten, run.Current, run.Gone, run.Failed)
+	return fmt.Sprintf("%d of %d objects, %d rewritten, %d unchanged, %d failed",
+		done(run), max(done(run), run.Total), run.Rewritten, run.Unchanged, run.Failed)
 }
 
 // missingFrom returns the stored versions that are no longer listed.

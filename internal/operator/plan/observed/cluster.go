@@ -242,6 +242,8 @@ type Failure struct {
 	// empty for other causes.
 	Ruleset string
 	Since   time.Time
+	// Count is how many conversions failed in this way since the pod started.
+	Count int64
 }
 
 // Address is where its converter listens, as host and port.

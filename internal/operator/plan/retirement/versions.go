@@ -92,7 +92,7 @@ func (r *Retirement) Versions() (versions []v1alpha1.VersionStatus, removableNam
 func (r *Retirement) versionStatus(version apiextensionsv1.CustomResourceDefinitionVersion) v1alpha1.VersionStatus {
 	keeps, blocks := r.keepsServed(version.Name), r.keeps(version.Name)
 	return v1alpha1.VersionStatus{
-		Name: version.Name, Deprecated: version.Deprecated, Requested: r.requested(version.Name),
+		Name: version.Name, Requested: r.requested(version.Name),
 		SafeToUnserve: len(keeps) == 0, SafeToRemove: len(blocks) == 0, BlockedBy: blocks,
 	}
 }
