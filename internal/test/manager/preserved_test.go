@@ -45,7 +45,7 @@ func TestPreservedDataBecomesFields(t *testing.T) {
 	k.waitCounted(t, ".note: 1")
 	k.checkStored(t, "after the run", 1, held)
 	k.checkPlaced(t)
-	k.waitBlocked(t, "1 object", ".note", "default/long", "too long", "status.migration.refused")
+	k.waitBlocked(t, "1 object", ".note", "default/long", "too long", "its record has more")
 
 	revision := k.revision(t)
 	patch(t, k.object("v1beta1", "long"), `{"note":"short"}`)
