@@ -152,6 +152,9 @@ func (w *writer) preserved(o *Overview) {
 	if !counted.Complete {
 		w.line("  %s", w.page.Colors.In(terminal.Yellow, "not all objects were counted"))
 	}
+	if len(counted.Versions) == 0 {
+		w.line("  no object that was read has preserved values")
+	}
 	for i := range counted.Versions {
 		w.preservedOf(&counted.Versions[i])
 	}

@@ -218,11 +218,11 @@ func sampledAgain(w *world) {
 // tellSampled tells what the status says of samples.
 func (w *world) tellSampled() {
 	known := w.observed.Policy.Status.Verification
-	var says []string
+	says := "none are planned"
 	if known.NextSampleTime != nil {
-		says = append(says, "the next are taken at "+known.NextSampleTime.Format(time.TimeOnly))
+		says = "the next are taken at " + known.NextSampleTime.Format(time.TimeOnly)
 	}
-	w.tell("  | of samples: %s", strings.Join(says, "; "))
+	w.tell("  | of samples: %s", says)
 }
 
 // huge is an object that does not fit at v1beta1, as it was seen now.
