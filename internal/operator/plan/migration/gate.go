@@ -144,7 +144,7 @@ func (m *Migration) migrate(id, storage string) gate.Outcome {
 	m.recordRun(run, storage)
 	switch {
 	case run.Record != nil && run.Record.Complete():
-		return m.prune(id, storage)
+		return m.prune(storage)
 	case run.Over():
 		m.endRun(v1alpha1.MigrationFailed)
 		failure := m.explainFailure()
@@ -200,7 +200,7 @@ func (m *Migration) run(id string) observed.Run {
 
 // prune reduces status.storedVersions after the run has rewritten every object. The run becomes
 // evidence once the API server returns the pruned status.
-func (m *Migration) prune(id, storage string) gate.Outcome {
+func (m *Migration) prune(storage string) gate.Outcome {
 	if !crds.StoredOnlyIn(m.CRD, storage) {
 		m.work.Do(step.PruneStoredVersions{Pin: step.PinOf(m.CRD), StorageVersion: storage})
 		return gate.Waiting(v1alpha1.ReasonMigrating, "every object is stored at "+storage+": pruning status.storedVersions")
