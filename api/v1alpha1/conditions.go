@@ -122,9 +122,7 @@ const (
 )
 
 // Reasons of CertificatesReady. While the authority is being replaced, the state
-// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA. If
-// a certificate of another issuer cannot be used, its problem is the reason: KeyMismatch,
-// NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
+// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA.
 const (
 	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.
 	ReasonIssued = "Issued"
@@ -134,6 +132,8 @@ const (
 	ReasonAwaitingMigration = "AwaitingMigration"
 	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonInvalidCertificate: a certificate of another issuer cannot be used; the message says why.
+	ReasonInvalidCertificate = "InvalidCertificate"
 	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
 	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
 	// ReasonNotInjected: no injector has written caBundle.

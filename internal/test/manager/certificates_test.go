@@ -60,7 +60,7 @@ func TestForeignSecret(t *testing.T) {
 	name := certified(t, "secret.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "missing"}})
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, nil)
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "missing", "elsewhere.svc", nil)))
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName), []string{names.ServerName(name, system)})
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, []string{names.ServerName(name, system)})
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "missing", names.ServerName(name, system), nil)))
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 }
@@ -85,7 +85,7 @@ func TestForeignSecretOfFleet(t *testing.T) {
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "of-fleet", names.FleetServerName(fleet.Name, system), nil)))
 	waits(v1alpha1.ReasonIssued)
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "of-fleet", "elsewhere.svc", nil)))
-	waits(string(pki.WrongName))
+	waits(v1alpha1.ReasonInvalidCertificate)
 }
 
 // TestCertManager: cert-manager is installed later, and accepts the Certificate that the operator
@@ -147,7 +147,7 @@ func TestInjected(t *testing.T) {
 		}).Generation
 	}
 	generation := inject(other.Data[observed.CAKey])
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch), nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, []string{"unknown authority"})
 	expect.Equal(t, "generation after the injection", generation, getCRD(t, name).Generation)
 	inject(append(other.Data[observed.CAKey], ours.Data[observed.CAKey]...))
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
