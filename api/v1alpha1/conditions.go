@@ -162,13 +162,14 @@ const (
 	ReasonServiceNotFound = "ServiceNotFound"
 )
 
-// Reasons of ConversionVerified. Others name the cause of a failed probe:
-// InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout.
+// Reasons of ConversionVerified. That of a caBundle without a certificate is InvalidCertificate.
 const (
 	// ReasonVerified: every converter pod answered for every version pair.
 	ReasonVerified = "Verified"
 	// ReasonProbing: a converter pod, the path from the API server, or live objects are being tried.
 	ReasonProbing = "Probing"
+	// ReasonUnreachable: a converter pod, or the converter from the API server, gave no answer; the message says where the call ended.
+	ReasonUnreachable = "Unreachable"
 	// ReasonTLSVerificationFailed: the certificate of a converter pod is not valid by caBundle, for the server name, or at this time.
 	ReasonTLSVerificationFailed = "TLSVerificationFailed"
 	// ReasonUnexpectedAnswer: what answers is no converter, or refuses the probe.
