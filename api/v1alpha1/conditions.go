@@ -121,15 +121,14 @@ const (
 	ReasonSchemasDiffer = "SchemasDiffer"
 )
 
-// Reasons of CertificatesReady. While the authority is being replaced, the state
-// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA.
+// Reasons of CertificatesReady.
 const (
 	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.
 	ReasonIssued = "Issued"
 	// ReasonIssuing: a certificate is being made.
 	ReasonIssuing = "Issuing"
-	// ReasonAwaitingMigration: the authority is due to be replaced once the migration has ended.
-	ReasonAwaitingMigration = "AwaitingMigration"
+	// ReasonRotating: the authority is being replaced, or will be once a migration has ended; status.rotation has the state.
+	ReasonRotating = "Rotating"
 	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonInvalidCertificate: a certificate of another issuer cannot be used; the message says why.
