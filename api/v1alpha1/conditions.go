@@ -71,6 +71,8 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonNotNeeded: there is nothing to convert, to migrate or to retire.
 	ReasonNotNeeded = "NotNeeded"
+	// ReasonNotFound: what the policy names does not exist: the CustomResourceDefinition, a Secret, a Service or its port, or the kinds of cert-manager.
+	ReasonNotFound = "NotFound"
 	// ReasonForeignStorageMigration: another migration is in flight; the operator does not change the CustomResourceDefinition until it ends.
 	ReasonForeignStorageMigration = "ForeignStorageMigration"
 	// ReasonDrifted: another client changed what the operator wrote to the CustomResourceDefinition: spec.conversion, or spec.versions.
@@ -101,8 +103,6 @@ const (
 const (
 	// ReasonCompiled: the rules compile against the schemas.
 	ReasonCompiled = "Compiled"
-	// ReasonCRDNotFound: there is no CustomResourceDefinition of the policy's name.
-	ReasonCRDNotFound = "CRDNotFound"
 	// ReasonCRDTerminating: the CustomResourceDefinition is being deleted; the webhook stays until it is gone.
 	ReasonCRDTerminating = "CRDTerminating"
 	// ReasonVersionNotInCRD: the hub or a spoke is a version that the CustomResourceDefinition does not have yet.
@@ -129,12 +129,8 @@ const (
 	ReasonIssuing = "Issuing"
 	// ReasonRotating: the authority is being replaced, or will be once a migration has ended; status.rotation has the state.
 	ReasonRotating = "Rotating"
-	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
-	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonInvalidCertificate: a certificate of another issuer cannot be used; the message says why.
 	ReasonInvalidCertificate = "InvalidCertificate"
-	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
-	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
 	// ReasonNotInjected: no injector has written caBundle.
 	ReasonNotInjected = "NotInjected"
 )
@@ -157,8 +153,6 @@ const (
 	ReasonRulesetLost = "RulesetLost"
 	// ReasonNoPodsReady: no converter pod is ready, conversions fail.
 	ReasonNoPodsReady = "NoPodsReady"
-	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
-	ReasonServiceNotFound = "ServiceNotFound"
 )
 
 // Reasons of ConversionVerified. That of a caBundle without a certificate is InvalidCertificate.

@@ -38,7 +38,7 @@ const (
 // and the solution.
 var advices = map[string][]Advice{
 	v1alpha1.ReasonPaused:                  {{"resume the policy when you are ready", resume}},
-	v1alpha1.ReasonCRDNotFound:             {{"apply the CustomResourceDefinition, or delete this policy", ""}},
+	v1alpha1.ReasonNotFound:                {{"create what the message names, correct the field that names it, or delete this policy", ""}},
 	v1alpha1.ReasonVersionNotInCRD:         {{"add the version to the CustomResourceDefinition, served and not stored: the converter waits for it", showVersions}},
 	v1alpha1.ReasonInvalidRules:            {{"fix the rules, and test them before you apply them", "PROGRAM verify NAME --live --policy FILE"}},
 	v1alpha1.ReasonUnsupportedPolicy:       {{"install the version of the operator that the policy was written for, or remove the fields that need it", editPolicy}},

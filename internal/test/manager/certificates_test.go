@@ -58,7 +58,7 @@ func foreignSecret(t *testing.T, name, serverName string, labels map[string]stri
 func TestForeignSecret(t *testing.T) {
 	t.Parallel()
 	name := certified(t, "secret.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "missing"}})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"Secret " + system + "/missing does not exist"})
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "missing", "elsewhere.svc", nil)))
 	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, []string{names.ServerName(name, system)})
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "missing", names.ServerName(name, system), nil)))
@@ -81,7 +81,7 @@ func TestForeignSecretOfFleet(t *testing.T) {
 			return condition != nil && condition.Reason == reason, fmt.Sprintf("%+v", condition)
 		})
 	}
-	waits(v1alpha1.ReasonSecretNotFound)
+	waits(v1alpha1.ReasonNotFound)
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "of-fleet", names.FleetServerName(fleet.Name, system), nil)))
 	waits(v1alpha1.ReasonIssued)
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "of-fleet", "elsewhere.svc", nil)))
@@ -94,7 +94,7 @@ func TestCertManager(t *testing.T) {
 	t.Parallel()
 	name := certified(t, "certmanager.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "company", Kind: "ClusterIssuer"}}})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled, nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"install cert-manager"})
 	installCertManager(t)
 	request := &cmv1.Certificate{}
 	expect.Eventually(t, "a Certificate is asked for", func() (bool, string) {

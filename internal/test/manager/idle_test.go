@@ -98,7 +98,7 @@ func inManyStates(t *testing.T) (policies []string) {
 				Backward: map[string]v1alpha1.CELExpression{"h": "self.host"},
 			}}}
 		}, v1alpha1.ReasonInvalidRules},
-		{"absent", nil, nil, v1alpha1.ReasonCRDNotFound},
+		{"absent", nil, nil, v1alpha1.ReasonNotFound},
 		{"pending", one, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Workload.Dedicated.NodeSelector = map[string]string{"there": "is-none"}
 		}, v1alpha1.ReasonRollingOut},
@@ -109,7 +109,7 @@ func inManyStates(t *testing.T) (policies []string) {
 			none(policy)
 			policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterService, Service: &v1alpha1.ServiceConverter{Namespace: "nowhere", Name: "converter"}}
 			policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "nothing"}}
-		}, v1alpha1.ReasonSecretNotFound},
+		}, v1alpha1.ReasonNotFound},
 	} {
 		group := of.name + ".idle.example.com"
 		if of.versions != nil {

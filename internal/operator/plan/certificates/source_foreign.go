@@ -34,7 +34,7 @@ func (f foreignSecret) maintain() { f.recheckSource() }
 
 func (f foreignSecret) offer() offer {
 	if f.Source == nil {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it with tls.crt and tls.key, valid for %s, and ca.crt; or correct spec.certificates.secret.name",
 			f.Settings.Namespace, f.name, f.ServerName)))}
 	}
@@ -98,7 +98,7 @@ func (i injection) maintain() { i.recheckSource() }
 
 func (i injection) offer() offer {
 	if i.Source == nil {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
 			i.Settings.Namespace, i.name, i.ServerName)))}
 	}

@@ -70,7 +70,7 @@ func (c *Converter) Available() gate.Decision { return c.work.Decide(c.kind.avai
 func (c *Converter) valid(removed []string) gate.Outcome {
 	switch {
 	case c.CRD == nil:
-		return gate.Unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
+		return gate.Unknown(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", c.Policy.Name))
 	case !c.CRD.DeletionTimestamp.IsZero() && !c.EverActive:
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
