@@ -47,7 +47,7 @@ func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state 
 func externalURL(text string) observed.External {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return observed.External{Reason: v1alpha1.ReasonInvalidRules, Message: "spec.converter.url.url: " + err.Error()}
+		return observed.External{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.converter.url.url: " + err.Error()}
 	}
 	port := cmp.Or(parsed.Port(), "443")
 	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has validated it

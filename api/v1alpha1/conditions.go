@@ -107,18 +107,15 @@ const (
 	ReasonCRDTerminating = "CRDTerminating"
 	// ReasonVersionNotInCRD: the hub or a spoke is a version that the CustomResourceDefinition does not have yet.
 	ReasonVersionNotInCRD = "VersionNotInCRD"
-	// ReasonInvalidRules: a rule does not fit the schemas.
-	ReasonInvalidRules = "InvalidRules"
+	// ReasonInvalidSpec: a field of the policy or the fleet has to change: a rule does not fit the schemas, fields would be lost that the
+	// policy does not give up, or a patch, an account or a URL cannot be used.
+	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonUnsupportedPolicy: the policy was written for a later version of the operator.
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
-	// ReasonInvalidWorkload: a patch of spec.workload.patches cannot be applied, or the image is to run with a ServiceAccount of the operator.
-	ReasonInvalidWorkload = "InvalidWorkload"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
 	ReasonPreserveUnknownFields = "PreserveUnknownFields"
 	// ReasonSchemasCompatible: without a converter, no field is lost that the policy does not give up by name.
 	ReasonSchemasCompatible = "SchemasCompatible"
-	// ReasonSchemasDiffer: without a converter, fields would be lost that the policy does not give up.
-	ReasonSchemasDiffer = "SchemasDiffer"
 )
 
 // Reasons of CertificatesReady.

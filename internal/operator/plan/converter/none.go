@@ -40,10 +40,10 @@ func (n none) valid([]string) gate.Outcome {
 	storage := crds.StorageVersion(n.CRD)
 	lost, accepted, errors := n.losses(storage)
 	if len(errors) > 0 {
-		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, gate.Errors(errors))
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Errors(errors))
 	}
 	if len(lost) > 0 {
-		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
 			"%d fields differ between the storage version %s and the other versions, and API servers would drop them silently: %s. "+
 				"Choose another converter, make the schemas equal, or list what may be lost in spec.converter.none.acceptedLosses",
 			len(lost), storage, gate.FirstOf(lost, gate.MaxErrors)))

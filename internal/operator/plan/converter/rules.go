@@ -55,13 +55,13 @@ func (r rules) choose() {
 func (r rules) valid(removed []string) gate.Outcome {
 	switch {
 	case len(r.Rules.Errors) > 0:
-		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Errors(r.Rules.Errors))
 	case r.renderErr != nil:
 		return r.notRendered()
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	case len(r.ruleset) > maxStoredBytes:
-		return gate.Stalled(v1alpha1.ReasonInvalidRules, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
 			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
 			len(r.ruleset), maxStoredBytes))
 	}
@@ -142,7 +142,7 @@ func first(fields []v1alpha1.VersionedField) string {
 
 // notRendered says why the workload cannot be rendered.
 func (c *Converter) notRendered() gate.Outcome {
-	return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
+	return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
 // available passes if ready converter pods have the desired ruleset: all of them before the

@@ -197,7 +197,7 @@ func (p *planner) available() gate.Outcome {
 	}
 	objects, err := ours.Patched("spec.workload.patches", w.Spec.Patches, true)
 	if err != nil {
-		return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(err.Error())+"; the running converter pods do not change")
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Cut(err.Error())+"; the running converter pods do not change")
 	}
 	p.Do(step.Apply{Object: objects.Service}, step.Apply{Object: objects.Budget})
 	if len(p.Unreadable) > 0 && len(p.Pods) > 0 {
