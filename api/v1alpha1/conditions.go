@@ -176,12 +176,10 @@ const (
 	ReasonConfigured = "Configured"
 	// ReasonConfiguring: the CustomResourceDefinition is being switched.
 	ReasonConfiguring = "Configuring"
-	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
-	ReasonForeignWebhook = "ForeignWebhook"
+	// ReasonForeignConversion: the CustomResourceDefinition already converts through another webhook, or an annotation makes an injector write caBundle.
+	ReasonForeignConversion = "ForeignConversion"
 	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims.
 	ReasonCompositeNotUsable = "CompositeNotUsable"
-	// ReasonForeignInjector: an annotation makes an injector write caBundle.
-	ReasonForeignInjector = "ForeignInjector"
 	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.
 	ReasonBootstrapDeadlock = "BootstrapDeadlock"
 	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.

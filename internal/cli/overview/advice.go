@@ -46,7 +46,7 @@ var advices = map[string][]Advice{
 	v1alpha1.ReasonSomePodsReady:           {{"find out why some converter pods are not ready", describePods}},
 	v1alpha1.ReasonRollingOut:              {{"converter pods are starting; if that takes long, find out why", describePods}},
 	"CanaryFailed":                         {{"find out what the rules cannot convert, and fix them", verifyRules}},
-	v1alpha1.ReasonForeignWebhook:          {{"find the current converter, and remove it first", showConversion}},
+	v1alpha1.ReasonForeignConversion:       {{"find what else writes spec.conversion, and remove it first", showConversion}},
 	v1alpha1.ReasonDrifted:                 {{"see what was written, and which client wrote it", showWriters}},
 	v1alpha1.ReasonContested:               {{"stop the client that writes the CustomResourceDefinition, then change this policy's spec", showWriters}},
 	v1alpha1.ReasonMigrating:               {{"nothing: the migration continues by itself", watchStatus}},

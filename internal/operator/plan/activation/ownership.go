@@ -25,12 +25,12 @@ func (a *Activation) notOwned() gate.Outcome {
 		return generated
 	}
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
-		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates to the type Injected in the policy", annotation))
 	}
 	adopted := a.converter.Adopts()
 	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {
-		return gate.Stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", observed.WebhookOf(a.CRD)))
 	}
 	return gate.Outcome{}
