@@ -144,8 +144,6 @@ const (
 	ReasonFleetUnavailable = "FleetUnavailable"
 	// ReasonOneNode: all ready converter pods of a policy or a fleet are on one node.
 	ReasonOneNode = "OneNode"
-	// ReasonCABundleOutdated: CustomResourceDefinitions that convert through a ConverterFleet do not trust its next authority, or still trust the previous one.
-	ReasonCABundleOutdated = "CABundleOutdated"
 	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
 	ReasonRulesetLost = "RulesetLost"
 	// ReasonNoPodsReady: no converter pod is ready, conversions fail.
@@ -180,8 +178,6 @@ const (
 	ReasonForeignConversion = "ForeignConversion"
 	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims.
 	ReasonCompositeNotUsable = "CompositeNotUsable"
-	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.
-	ReasonBootstrapDeadlock = "BootstrapDeadlock"
 	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
 	ReasonAdmissionDrifted = "AdmissionDrifted"
 )
@@ -242,7 +238,7 @@ const (
 	ReasonCheckFailed = "CheckFailed"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
-	// ReasonBlocked: the next step waits for what the message says, such as the last request of a client.
+	// ReasonBlocked: the next step waits for what the message says: the last request of a client, or, in a rotation, CustomResourceDefinitions whose caBundle does not change.
 	ReasonBlocked = "Blocked"
 )
 
@@ -264,7 +260,7 @@ const (
 	ReasonReadTruncated = "ReadTruncated"
 )
 
-// Reasons of BootstrapDependency.
+// Reasons of BootstrapDependency, and of ConversionConfigured before an activation that would never recover from an outage.
 const (
 	// ReasonNeededToStart: converter pods need nodes, a network, an admission or a certificate, and that needs objects of the kind.
 	ReasonNeededToStart = "NeededToStart"

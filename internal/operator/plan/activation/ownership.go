@@ -54,6 +54,6 @@ func (a *Activation) noDeadlock() gate.Outcome {
 	if fleet != "" {
 		remedy = fmt.Sprintf("set spec.workload to {type: Dedicated}, or name a fleet with certificates of type SelfManaged in spec.workload.fleet instead of ConverterFleet %s", fleet)
 	}
-	return gate.Stalled(v1alpha1.ReasonBootstrapDeadlock,
+	return gate.Stalled(v1alpha1.ReasonNeededToStart,
 		"cert-manager reads objects of this kind to renew the certificate of the converter, and API servers could not convert them after the certificate expired: "+remedy)
 }
