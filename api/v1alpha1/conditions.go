@@ -79,8 +79,6 @@ const (
 	ReasonDrifted = "Drifted"
 	// ReasonContested: another client keeps changing it; the operator has stopped writing it.
 	ReasonContested = "Contested"
-	// ReasonCustomConverter: the converter is the user's: there is nothing to compile, or no pod to run.
-	ReasonCustomConverter = "CustomConverter"
 	// ReasonObjectsUnreadable: live objects cannot be read.
 	ReasonObjectsUnreadable = "ObjectsUnreadable"
 	// ReasonRoundTripFailed: a live object changes in a round trip.
@@ -101,8 +99,9 @@ const (
 
 // Reasons of RulesValid.
 const (
-	// ReasonCompiled: the rules compile against the schemas.
-	ReasonCompiled = "Compiled"
+	// ReasonValid: the rules compile against the schemas; or there are none, and no field is lost that the policy does not give up by name; or
+	// the converter is the user's.
+	ReasonValid = "Valid"
 	// ReasonCRDTerminating: the CustomResourceDefinition is being deleted; the webhook stays until it is gone.
 	ReasonCRDTerminating = "CRDTerminating"
 	// ReasonVersionNotInCRD: the hub or a spoke is a version that the CustomResourceDefinition does not have yet.
@@ -114,8 +113,6 @@ const (
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
 	ReasonPreserveUnknownFields = "PreserveUnknownFields"
-	// ReasonSchemasCompatible: without a converter, no field is lost that the policy does not give up by name.
-	ReasonSchemasCompatible = "SchemasCompatible"
 )
 
 // Reasons of CertificatesReady.
@@ -134,8 +131,8 @@ const (
 
 // Reasons of WebhookAvailable.
 const (
-	// ReasonAllPodsReady: all converter pods are ready with the current ruleset.
-	ReasonAllPodsReady = "AllPodsReady"
+	// ReasonAvailable: all converter pods are ready with the current ruleset, or the Service or the URL of the user's converter exists.
+	ReasonAvailable = "Available"
 	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
 	ReasonSomePodsReady = "SomePodsReady"
 	// ReasonRollingOut: converter pods are being started, or load the current ruleset, or the Service has no ready endpoint yet.

@@ -89,7 +89,7 @@ func (c *Converter) withoutRules(name string, status *v1alpha1.ConverterStatus) 
 				"set it to false, and give each version a structural schema")
 	}
 	c.Status.Rules = status
-	return gate.Passed(v1alpha1.ReasonCustomConverter, "the converter is "+name)
+	return gate.Passed(v1alpha1.ReasonValid, "the converter is "+name)
 }
 
 // pods are the converter pods of the operator.
@@ -116,7 +116,7 @@ func (p pods) podsReady(ready, desired int32) gate.Outcome {
 	if ready < desired {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, says+": conversions work with reduced redundancy"+p.troubles())
 	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, says+p.troubles())
+	return gate.Passed(v1alpha1.ReasonAvailable, says+p.troubles())
 }
 
 func (p pods) howToReplace() (hint string, evicts bool) {

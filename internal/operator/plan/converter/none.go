@@ -49,10 +49,10 @@ func (n none) valid([]string) gate.Outcome {
 			len(lost), storage, gate.FirstOf(lost, gate.MaxErrors)))
 	}
 	if len(accepted) > 0 {
-		return gate.Passed(v1alpha1.ReasonSchemasCompatible, fmt.Sprintf(
+		return gate.Passed(v1alpha1.ReasonValid, fmt.Sprintf(
 			"no converter: the policy accepts the loss of %d fields that some versions lack: %s", len(accepted), gate.FirstOf(accepted, gate.MaxErrors)))
 	}
-	return gate.Passed(v1alpha1.ReasonSchemasCompatible, "all versions have the same fields")
+	return gate.Passed(v1alpha1.ReasonValid, "all versions have the same fields")
 }
 
 // LossAt says which fields would be lost if objects were stored at a version without a

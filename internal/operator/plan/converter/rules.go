@@ -75,7 +75,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return gate.Undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
 	says := summary(r.Rules.Verdicts, r.Rules.Warnings)
-	return gate.Passed(v1alpha1.ReasonCompiled, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
+	return gate.Passed(v1alpha1.ReasonValid, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
 }
 
 // Unneeded names the spokes of the policy that were removed from the CustomResourceDefinition.

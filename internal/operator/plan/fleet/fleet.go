@@ -215,7 +215,7 @@ func (p *planner) available() gate.Outcome {
 	case int32(len(ready)) < desired: //nolint:gosec // there are not that many
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, says+": conversions work with reduced redundancy"+trouble)
 	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, says+trouble)
+	return gate.Passed(v1alpha1.ReasonAvailable, says+trouble)
 }
 
 func (p *planner) ready() []observed.Pod {
