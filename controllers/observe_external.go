@@ -47,7 +47,7 @@ func (r *ConversionPolicyReconciler) observeExternal(ctx context.Context, state 
 func externalURL(text string) observed.External {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "spec.converter.url.url: " + err.Error()}
+		return observed.External{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.converter.url.url: " + err.Error()}
 	}
 	port := cmp.Or(parsed.Port(), "443")
 	number, _ := strconv.ParseInt(port, 10, 32) // url.Parse has validated it
@@ -59,7 +59,7 @@ func (r *ConversionPolicyReconciler) externalService(ctx context.Context, wanted
 	service := &corev1.Service{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: wanted.Namespace, Name: wanted.Name}, service)
 	if apierrors.IsNotFound(err) {
-		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
+		return observed.External{Reason: v1alpha1.ReasonNotFound, Message: fmt.Sprintf(
 			"Service %s/%s does not exist: create it, or correct spec.converter.service", wanted.Namespace, wanted.Name)}, nil
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *ConversionPolicyReconciler) externalService(ctx context.Context, wanted
 	}
 	i := slices.IndexFunc(service.Spec.Ports, func(port corev1.ServicePort) bool { return port.Port == wanted.Port })
 	if i < 0 {
-		return observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: fmt.Sprintf(
+		return observed.External{Reason: v1alpha1.ReasonNotFound, Message: fmt.Sprintf(
 			"Service %s/%s has no port %d: it has %s; correct spec.converter.service.port", wanted.Namespace, wanted.Name, wanted.Port, portsOf(service))}, nil
 	}
 	list := &discoveryv1.EndpointSliceList{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -54,13 +55,13 @@ func woken(p *Prober, within time.Duration) bool {
 // TestProbeRunsInBackground: reconciliations use the previous answer while a pod is probed. Only a
 // different answer wakes the policy.
 func TestProbeRunsInBackground(t *testing.T) {
-	probes, reason := 0, probe.ReasonTimeout
+	probes, reason := 0, probe.ReasonUnreachable
 	slowly := func(context.Context) (probe.Result, error) {
 		probes++
 		<-time.After(4500 * time.Millisecond)
 		return fails(reason)
 	}
-	timeout := &observed.Proof{Reason: "Timeout", Message: "no"}
+	timeout := &observed.Proof{Reason: v1alpha1.ReasonUnreachable, Message: "no"}
 	asking(t, time.Hour, slowly, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		for _, left := range []time.Duration{firstProbeWait, 400 * time.Millisecond, 0} {
 			if proof, pending := ask(); proof != nil || pending != left {
@@ -75,10 +76,10 @@ func TestProbeRunsInBackground(t *testing.T) {
 			}
 		}
 		expect.Equal(t, "the same answer wakes the policy", false, woken(p, 10*time.Second))
-		reason = probe.ReasonConnectionRefused
+		reason = probe.ReasonTLSVerificationFailed
 		ask()
 		expect.Equal(t, "another answer wakes the policy", true, woken(p, 10*time.Second))
-		if proof, _ := ask(); proof == nil || proof.Reason != "ConnectionRefused" {
+		if proof, _ := ask(); proof == nil || proof.Reason != v1alpha1.ReasonTLSVerificationFailed {
 			t.Errorf("proof is %v", proof)
 		}
 		expect.Equal(t, "probes", 3, probes)
@@ -124,7 +125,7 @@ func TestExpiredAnswers(t *testing.T) {
 func TestProbeOfDeletedPolicy(t *testing.T) {
 	hangs := func(ctx context.Context) (probe.Result, error) {
 		<-ctx.Done()
-		return fails(probe.ReasonTimeout)
+		return fails(probe.ReasonUnreachable)
 	}
 	asking(t, time.Hour, hangs, func(p *Prober, ask func() (*observed.Proof, time.Duration)) {
 		ask()

@@ -67,8 +67,8 @@ func TestVerify(t *testing.T) {
 		"that far": {"B", map[string]probe.Reason{"B": ""}, &observed.Proof{Successor: true}, []string{"B"}},
 		"that far, and converts wrongly": {"B", map[string]probe.Reason{"B": probe.ReasonCanaryFailed},
 			&observed.Proof{Reason: "CanaryFailed", Message: "by B", Successor: true}, []string{"B"}},
-		"out of reach": {"B", map[string]probe.Reason{"B": probe.ReasonConnectionRefused},
-			&observed.Proof{Reason: "ConnectionRefused", Message: "by B"}, []string{"B"}},
+		"out of reach": {"B", map[string]probe.Reason{"B": probe.ReasonUnreachable},
+			&observed.Proof{Reason: "Unreachable", Message: "by B"}, []string{"B"}},
 		"served by neither": {"B", map[string]probe.Reason{"B": probe.ReasonTLSVerificationFailed, "A": probe.ReasonTLSVerificationFailed},
 			&observed.Proof{Reason: "TLSVerificationFailed", Message: "by A"}, []string{"B", "A"}},
 	}

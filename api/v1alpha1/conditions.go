@@ -71,14 +71,14 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonNotNeeded: there is nothing to convert, to migrate or to retire.
 	ReasonNotNeeded = "NotNeeded"
+	// ReasonNotFound: what the policy names does not exist: the CustomResourceDefinition, a Secret, a Service or its port, or the kinds of cert-manager.
+	ReasonNotFound = "NotFound"
 	// ReasonForeignStorageMigration: another migration is in flight; the operator does not change the CustomResourceDefinition until it ends.
 	ReasonForeignStorageMigration = "ForeignStorageMigration"
 	// ReasonDrifted: another client changed what the operator wrote to the CustomResourceDefinition: spec.conversion, or spec.versions.
 	ReasonDrifted = "Drifted"
 	// ReasonContested: another client keeps changing it; the operator has stopped writing it.
 	ReasonContested = "Contested"
-	// ReasonCustomConverter: the converter is the user's: there is nothing to compile, or no pod to run.
-	ReasonCustomConverter = "CustomConverter"
 	// ReasonObjectsUnreadable: live objects cannot be read.
 	ReasonObjectsUnreadable = "ObjectsUnreadable"
 	// ReasonRoundTripFailed: a live object changes in a round trip.
@@ -99,51 +99,40 @@ const (
 
 // Reasons of RulesValid.
 const (
-	// ReasonCompiled: the rules compile against the schemas.
-	ReasonCompiled = "Compiled"
-	// ReasonCRDNotFound: there is no CustomResourceDefinition of the policy's name.
-	ReasonCRDNotFound = "CRDNotFound"
+	// ReasonValid: the rules compile against the schemas; or there are none, and no field is lost that the policy does not give up by name; or
+	// the converter is the user's.
+	ReasonValid = "Valid"
 	// ReasonCRDTerminating: the CustomResourceDefinition is being deleted; the webhook stays until it is gone.
 	ReasonCRDTerminating = "CRDTerminating"
 	// ReasonVersionNotInCRD: the hub or a spoke is a version that the CustomResourceDefinition does not have yet.
 	ReasonVersionNotInCRD = "VersionNotInCRD"
-	// ReasonInvalidRules: a rule does not fit the schemas.
-	ReasonInvalidRules = "InvalidRules"
+	// ReasonInvalidSpec: a field of the policy or the fleet has to change: a rule does not fit the schemas, fields would be lost that the
+	// policy does not give up, or a patch, an account or a URL cannot be used.
+	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonUnsupportedPolicy: the policy was written for a later version of the operator.
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
-	// ReasonInvalidWorkload: a patch of spec.workload.patches cannot be applied, or the image is to run with a ServiceAccount of the operator.
-	ReasonInvalidWorkload = "InvalidWorkload"
 	// ReasonPreserveUnknownFields: the CustomResourceDefinition has objects of unknown structure, which the API server does not convert.
 	ReasonPreserveUnknownFields = "PreserveUnknownFields"
-	// ReasonSchemasCompatible: without a converter, no field is lost that the policy does not give up by name.
-	ReasonSchemasCompatible = "SchemasCompatible"
-	// ReasonSchemasDiffer: without a converter, fields would be lost that the policy does not give up.
-	ReasonSchemasDiffer = "SchemasDiffer"
 )
 
-// Reasons of CertificatesReady. While the authority is being replaced, the state
-// of the rotation is the reason: AddingCA, Propagating, Verifying, RemovingCA. If
-// a certificate of another issuer cannot be used, its problem is the reason: KeyMismatch,
-// NotYetValid, Expired, WrongName, CAMismatch, InvalidCertificate.
+// Reasons of CertificatesReady.
 const (
 	// ReasonIssued: the serving certificate is valid, and the CustomResourceDefinition is to trust its authority.
 	ReasonIssued = "Issued"
 	// ReasonIssuing: a certificate is being made.
 	ReasonIssuing = "Issuing"
-	// ReasonAwaitingMigration: the authority is due to be replaced once the migration has ended.
-	ReasonAwaitingMigration = "AwaitingMigration"
-	// ReasonSecretNotFound: the Secret of certificates.secret does not exist.
-	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonCertManagerNotInstalled: the API server does not know cert-manager's Certificate.
-	ReasonCertManagerNotInstalled = "CertManagerNotInstalled"
+	// ReasonRotating: the authority is being replaced, or will be once a migration has ended; status.rotation has the state.
+	ReasonRotating = "Rotating"
+	// ReasonInvalidCertificate: a certificate of another issuer cannot be used; the message says why.
+	ReasonInvalidCertificate = "InvalidCertificate"
 	// ReasonNotInjected: no injector has written caBundle.
 	ReasonNotInjected = "NotInjected"
 )
 
 // Reasons of WebhookAvailable.
 const (
-	// ReasonAllPodsReady: all converter pods are ready with the current ruleset.
-	ReasonAllPodsReady = "AllPodsReady"
+	// ReasonAvailable: all converter pods are ready with the current ruleset, or the Service or the URL of the user's converter exists.
+	ReasonAvailable = "Available"
 	// ReasonSomePodsReady: fewer converter pods than wanted are ready; conversions work.
 	ReasonSomePodsReady = "SomePodsReady"
 	// ReasonRollingOut: converter pods are being started, or load the current ruleset, or the Service has no ready endpoint yet.
@@ -152,23 +141,20 @@ const (
 	ReasonFleetUnavailable = "FleetUnavailable"
 	// ReasonOneNode: all ready converter pods of a policy or a fleet are on one node.
 	ReasonOneNode = "OneNode"
-	// ReasonCABundleOutdated: CustomResourceDefinitions that convert through a ConverterFleet do not trust its next authority, or still trust the previous one.
-	ReasonCABundleOutdated = "CABundleOutdated"
 	// ReasonRulesetLost: the rules by which the CustomResourceDefinition converts are gone, except from the memory of running pods.
 	ReasonRulesetLost = "RulesetLost"
 	// ReasonNoPodsReady: no converter pod is ready, conversions fail.
 	ReasonNoPodsReady = "NoPodsReady"
-	// ReasonServiceNotFound: the Service of converter.service does not exist, or lacks the port.
-	ReasonServiceNotFound = "ServiceNotFound"
 )
 
-// Reasons of ConversionVerified. Others name the cause of a failed probe:
-// InvalidCABundle, ConnectionRefused, NoEndpoints, Unreachable, Timeout.
+// Reasons of ConversionVerified. That of a caBundle without a certificate is InvalidCertificate.
 const (
 	// ReasonVerified: every converter pod answered for every version pair.
 	ReasonVerified = "Verified"
 	// ReasonProbing: a converter pod, the path from the API server, or live objects are being tried.
 	ReasonProbing = "Probing"
+	// ReasonUnreachable: a converter pod, or the converter from the API server, gave no answer; the message says where the call ended.
+	ReasonUnreachable = "Unreachable"
 	// ReasonTLSVerificationFailed: the certificate of a converter pod is not valid by caBundle, for the server name, or at this time.
 	ReasonTLSVerificationFailed = "TLSVerificationFailed"
 	// ReasonUnexpectedAnswer: what answers is no converter, or refuses the probe.
@@ -185,14 +171,10 @@ const (
 	ReasonConfigured = "Configured"
 	// ReasonConfiguring: the CustomResourceDefinition is being switched.
 	ReasonConfiguring = "Configuring"
-	// ReasonForeignWebhook: the CustomResourceDefinition already converts through another webhook.
-	ReasonForeignWebhook = "ForeignWebhook"
+	// ReasonForeignConversion: the CustomResourceDefinition already converts through another webhook, or an annotation makes an injector write caBundle.
+	ReasonForeignConversion = "ForeignConversion"
 	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims.
 	ReasonCompositeNotUsable = "CompositeNotUsable"
-	// ReasonForeignInjector: an annotation makes an injector write caBundle.
-	ReasonForeignInjector = "ForeignInjector"
-	// ReasonBootstrapDeadlock: the converter would need objects of the kind that it is to convert, and could never answer again after an outage.
-	ReasonBootstrapDeadlock = "BootstrapDeadlock"
 	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
 	ReasonAdmissionDrifted = "AdmissionDrifted"
 )
@@ -253,7 +235,7 @@ const (
 	ReasonCheckFailed = "CheckFailed"
 	// ReasonSoaking: the next step waits until its time has come.
 	ReasonSoaking = "Soaking"
-	// ReasonBlocked: the next step waits for what the message says, such as the last request of a client.
+	// ReasonBlocked: the next step waits for what the message says: the last request of a client, or, in a rotation, CustomResourceDefinitions whose caBundle does not change.
 	ReasonBlocked = "Blocked"
 )
 
@@ -275,7 +257,7 @@ const (
 	ReasonReadTruncated = "ReadTruncated"
 )
 
-// Reasons of BootstrapDependency.
+// Reasons of BootstrapDependency, and of ConversionConfigured before an activation that would never recover from an outage.
 const (
 	// ReasonNeededToStart: converter pods need nodes, a network, an admission or a certificate, and that needs objects of the kind.
 	ReasonNeededToStart = "NeededToStart"

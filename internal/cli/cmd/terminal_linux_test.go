@@ -30,7 +30,7 @@ func TestScreen(t *testing.T) {
 	view := options.newView(far, io.Discard, true)
 	defer view.stop()
 	policy := policyWith(func(policy *v1alpha1.ConversionPolicy) {
-		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RulesValidCondition, Status: metav1.ConditionTrue, Reason: "Compiled"}}
+		policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RulesValidCondition, Status: metav1.ConditionTrue, Reason: "Valid"}}
 	})
 	one := overview.Of(overview.Observed{Policy: policy, Now: time.Now(), Program: pluginName})
 	for i, want := range []string{clearAll + toTop, toTop} {

@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// Problem classifies what is wrong with a certificate, as the reason of a condition.
-type Problem string
+// Problem classifies what is wrong with a certificate.
+type Problem int
 
 // Problems of certificates.
 const (
 	// NotAKeyPair: certificate or key is missing or unreadable.
-	NotAKeyPair Problem = "InvalidCertificate"
+	NotAKeyPair Problem = iota + 1
 	// KeyMismatch: the private key does not belong to the certificate.
-	KeyMismatch Problem = "KeyMismatch"
+	KeyMismatch
 	// NotYetValid: the validity of the certificate begins later.
-	NotYetValid Problem = "NotYetValid"
+	NotYetValid
 	// Expired: the certificate has expired.
-	Expired Problem = "Expired"
+	Expired
 	// WrongName: the certificate is for other DNS names.
-	WrongName Problem = "WrongName"
+	WrongName
 	// CAMismatch: the certificate was not issued by a trusted authority.
-	CAMismatch Problem = "CAMismatch"
+	CAMismatch
 	// NotAnAuthority: the certificate may not sign others.
-	NotAnAuthority Problem = "NotAnAuthority"
+	NotAnAuthority
 )
 
 // Error describes why a certificate cannot be used.

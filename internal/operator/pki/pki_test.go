@@ -43,8 +43,8 @@ func TestCheckAuthority(t *testing.T) {
 		problem Problem
 		want    string
 	}{
-		"valid":            {authority, now, "", ""},
-		"clock behind":     {authority, now.Add(-backdate / 2), "", ""},
+		"valid":            {authority, now, 0, ""},
+		"clock behind":     {authority, now.Add(-backdate / 2), 0, ""},
 		"not yet valid":    {authority, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
 		"expired":          {authority, now.Add(tenYears + time.Second), Expired, "expired at"},
 		"a serving one":    {newLeaf(t, authority), now, NotAnAuthority, "not a certificate authority"},
@@ -69,9 +69,9 @@ func TestCheckLeaf(t *testing.T) {
 		problem Problem
 		want    string
 	}{
-		"valid":              {leaf, bundle(t, authority), server, now, "", ""},
-		"one of several":     {leaf, bundle(t, newAuthority(t), authority), server, now, "", ""},
-		"clock behind":       {leaf, bundle(t, authority), server, now.Add(-backdate / 2), "", ""},
+		"valid":              {leaf, bundle(t, authority), server, now, 0, ""},
+		"one of several":     {leaf, bundle(t, newAuthority(t), authority), server, now, 0, ""},
+		"clock behind":       {leaf, bundle(t, authority), server, now.Add(-backdate / 2), 0, ""},
 		"not yet valid":      {leaf, bundle(t, authority), server, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
 		"expired":            {leaf, bundle(t, authority), server, now.Add(threeMonths + time.Second), Expired, "expired at"},
 		"other authority":    {leaf, bundle(t, newAuthority(t)), server, now, CAMismatch, "unknown authority"},
@@ -165,7 +165,7 @@ func wantError(t *testing.T, err error, problem Problem, want string) {
 	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 		t.Errorf("got the error %v, want one with %q", err, want)
 	case want != "" && ProblemOf(err) != problem:
-		t.Errorf("the problem is %s, want %s: %v", ProblemOf(err), problem, err)
+		t.Errorf("the problem is %d, want %d: %v", ProblemOf(err), problem, err)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestLeafForAnAddress(t *testing.T) {
 		expect.NoError(t, err)
 		trusted, err := ParseBundle(authority.Certificate)
 		expect.NoError(t, err)
-		wantError(t, CheckLeaf(leaf, trusted, address, now), "", "")
+		wantError(t, CheckLeaf(leaf, trusted, address, now), 0, "")
 		wantError(t, CheckLeaf(leaf, trusted, "192.0.2.99", now), WrongName, "not 192.0.2.99")
 	}
 }

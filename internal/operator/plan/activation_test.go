@@ -168,7 +168,7 @@ func (w *world) expectDeadlock(want string) {
 	w.t.Helper()
 	status, got := w.observed.Policy.Status, ""
 	condition := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ConversionConfiguredCondition)
-	if condition.Reason == v1alpha1.ReasonBootstrapDeadlock {
+	if condition.Reason == v1alpha1.ReasonNeededToStart {
 		got = condition.Reason + " " + condition.Message
 		if !apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.StalledCondition) || status.ActivatedCRD != "" {
 			w.t.Errorf("a policy with %s is active, or not stalled: %+v", got, status)
@@ -187,7 +187,7 @@ func TestDeadlocksInFleets(t *testing.T) {
 	w.move("blue")
 	w.applyCRDOf("cert-manager.io")
 	w.converge()
-	w.expectDeadlock(v1alpha1.ReasonBootstrapDeadlock + " instead of ConverterFleet blue")
+	w.expectDeadlock(v1alpha1.ReasonNeededToStart + " instead of ConverterFleet blue")
 	w.moveTo("green")
 	w.expectDeadlock("")
 	w.expectDependency("", "")

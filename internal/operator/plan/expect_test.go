@@ -295,7 +295,7 @@ func beginnings() changes {
 	}
 	// The reasons of internal/webhook/probe, which a plan does not know.
 	for _, reason := range []string{
-		"InvalidCABundle", "ConnectionRefused", "NoEndpoints", "Unreachable", "Timeout",
+		"InvalidCertificate", "Unreachable",
 		"TLSVerificationFailed", "UnexpectedAnswer", "WrongRuleset", "CanaryFailed",
 	} {
 		all["API servers call the converter: "+reason] = func(w *world) {

@@ -147,8 +147,10 @@ var imageChanges = changes{
 		w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
 		w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
 	},
-	"replacing: image":                 func(w *world) { w.lie(1) },
-	"replacing: a pod that hangs":      func(w *world) { w.observed.Pods[0].Proof = &observed.Proof{Reason: "Timeout", Message: "no answer"} },
+	"replacing: image": func(w *world) { w.lie(1) },
+	"replacing: a pod that hangs": func(w *world) {
+		w.observed.Pods[0].Proof = &observed.Proof{Reason: "Unreachable", Message: "no answer"}
+	},
 	"replacing: all pods, of an image": func(w *world) { w.lie(0); w.lie(1) },
 	"being deleted":                    (*world).delete,
 }

@@ -273,7 +273,7 @@ func (w *world) answerAt(endpoint, failure string) {
 
 func serviceStory(w *world) {
 	w.say("There is no Service.")
-	w.observed.External = observed.External{Reason: v1alpha1.ReasonServiceNotFound, Message: "Service crontab-system/webhook does not exist"}
+	w.observed.External = observed.External{Reason: v1alpha1.ReasonNotFound, Message: "Service crontab-system/webhook does not exist"}
 	w.define(bothStoredNew)
 	w.say("It has no endpoints.")
 	w.observed.External = observed.External{}

@@ -207,7 +207,7 @@ func runChanges() changes {
 		},
 	}
 	// Wrong answers would be stored. If there is none, nothing is stored, and the migration tries again.
-	for _, reason := range []string{"CanaryFailed", "UnexpectedAnswer", "WrongRuleset", "Timeout", "ConnectionRefused", "TLSVerificationFailed"} {
+	for _, reason := range []string{"CanaryFailed", "UnexpectedAnswer", "WrongRuleset", "Unreachable", "TLSVerificationFailed"} {
 		all["the probe of a pod fails by "+reason] = func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Reason: reason, Message: "no"} }
 	}
 	return all

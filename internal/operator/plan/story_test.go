@@ -306,7 +306,7 @@ func lostSample(w *world) {
 func unreachable(w *world) {
 	w.say("The converter's pods are fine, but the API server does not reach them.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "context deadline exceeded: a firewall?"}
+	w.apiServer = observed.BackgroundCheck{Reason: "Unreachable", Message: "context deadline exceeded: a firewall?"}
 	w.define(bothStoredOld)
 	w.say("It is asked again, after longer and longer times.")
 	for _, wait := range []time.Duration{3 * time.Second, 8 * time.Second, 18 * time.Second} {
@@ -318,7 +318,7 @@ func unreachable(w *world) {
 	w.later(time.Minute)
 	w.say("Another client asks for no such proof, and has none.")
 	w.observed.Policy.Spec.Verification = v1alpha1.Verification{Samples: new(int32), APIServers: v1alpha1.VerifyNoAPIServer}
-	w.apiServer = observed.BackgroundCheck{Reason: "Timeout", Message: "a firewall"}
+	w.apiServer = observed.BackgroundCheck{Reason: "Unreachable", Message: "a firewall"}
 	w.useRules("/")
 }
 

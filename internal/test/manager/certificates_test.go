@@ -58,9 +58,9 @@ func foreignSecret(t *testing.T, name, serverName string, labels map[string]stri
 func TestForeignSecret(t *testing.T) {
 	t.Parallel()
 	name := certified(t, "secret.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "missing"}})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"Secret " + system + "/missing does not exist"})
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "missing", "elsewhere.svc", nil)))
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.WrongName), []string{names.ServerName(name, system)})
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, []string{names.ServerName(name, system)})
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "missing", names.ServerName(name, system), nil)))
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
 }
@@ -81,11 +81,11 @@ func TestForeignSecretOfFleet(t *testing.T) {
 			return condition != nil && condition.Reason == reason, fmt.Sprintf("%+v", condition)
 		})
 	}
-	waits(v1alpha1.ReasonSecretNotFound)
+	waits(v1alpha1.ReasonNotFound)
 	expect.NoError(t, cluster.Create(t.Context(), foreignSecret(t, "of-fleet", names.FleetServerName(fleet.Name, system), nil)))
 	waits(v1alpha1.ReasonIssued)
 	expect.NoError(t, cluster.Update(t.Context(), foreignSecret(t, "of-fleet", "elsewhere.svc", nil)))
-	waits(string(pki.WrongName))
+	waits(v1alpha1.ReasonInvalidCertificate)
 }
 
 // TestCertManager: cert-manager is installed later, and accepts the Certificate that the operator
@@ -94,7 +94,7 @@ func TestCertManager(t *testing.T) {
 	t.Parallel()
 	name := certified(t, "certmanager.example.com", v1alpha1.Certificates{Type: v1alpha1.CertificatesCertManager, CertManager: &v1alpha1.CertManagerCertificates{
 		IssuerRef: v1alpha1.IssuerReference{Name: "company", Kind: "ClusterIssuer"}}})
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonCertManagerNotInstalled, nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"install cert-manager"})
 	installCertManager(t)
 	request := &cmv1.Certificate{}
 	expect.Eventually(t, "a Certificate is asked for", func() (bool, string) {
@@ -147,7 +147,7 @@ func TestInjected(t *testing.T) {
 		}).Generation
 	}
 	generation := inject(other.Data[observed.CAKey])
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, string(pki.CAMismatch), nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, []string{"unknown authority"})
 	expect.Equal(t, "generation after the injection", generation, getCRD(t, name).Generation)
 	inject(append(other.Data[observed.CAKey], ours.Data[observed.CAKey]...))
 	waitReady(t, name, v1alpha1.ReasonSucceeded)

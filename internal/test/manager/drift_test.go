@@ -74,12 +74,12 @@ func TestDriftWhileAPodHangs(t *testing.T) {
 	t.Parallel()
 	active := activate(t, "hangs.drift.example.com", nil)
 	misbehave(t, active.Name, faults{Manager: fault{Hang: true}})
-	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout), nil)
+	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonUnreachable), []string{"timed out"})
 	drop(t, active.Name)
 	written := time.Now()
 	waitForConversion(t, active)
 	t.Logf("undone within %s", time.Since(written).Round(time.Millisecond))
-	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonTimeout), nil)
+	waitFor(t, active.Name, v1alpha1.ConversionVerifiedCondition, metav1.ConditionFalse, string(probe.ReasonUnreachable), []string{"timed out"})
 }
 
 func drop(t *testing.T, name string) {

@@ -39,7 +39,7 @@ func impatient(policy *v1alpha1.ConversionPolicy) {
 
 // gates are failures of each kind of proof. The tests of package probe know more of them.
 var gates = map[string]failing{
-	"the pod hangs": {faults: faults{Manager: fault{Hang: true}}, reason: "Timeout", message: []string{"converter pod", "timed out"}},
+	"the pod hangs": {faults: faults{Manager: fault{Hang: true}}, reason: "Unreachable", message: []string{"converter pod", "timed out"}},
 	"the pod converts wrongly": {
 		faults: faults{Manager: fault{Replace: [2]string{`"host":"`, `"host":"x`}}},
 		reason: "CanaryFailed", message: []string{".host"},
@@ -64,7 +64,7 @@ var gates = map[string]failing{
 	},
 	"the API server gets no answer": {
 		faults: faults{APIServer: fault{Hang: true}}, change: impatient,
-		reason: "Timeout", message: []string{"no answer within 2s", "firewall", "NetworkPolicy"},
+		reason: "Unreachable", message: []string{"no answer within 2s", "firewall", "NetworkPolicy"},
 	},
 	"the API server is answered 404": {
 		faults: faults{APIServer: fault{NotFound: true}},

@@ -90,26 +90,26 @@ func inManyStates(t *testing.T) (policies []string) {
 		{"ready", one, shared, v1alpha1.ReasonWaitingForVersion},
 		{"broken", both, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Converter.Declarative.Spokes[0].Rules = []v1alpha1.Rule{{Move: &v1alpha1.MoveRule{From: ".hostPort", To: ".replicas"}}}
-		}, v1alpha1.ReasonInvalidRules},
+		}, v1alpha1.ReasonInvalidSpec},
 		{"panicking", both, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Converter.Declarative.Spokes[0].Rules = []v1alpha1.Rule{{CEL: &v1alpha1.CELRule{
 				From: map[string]v1alpha1.Path{"h": ".hostPort"}, To: map[string]v1alpha1.Path{"host": ".host"},
 				Forward:  map[string]v1alpha1.CELExpression{"host": "{?'a': dyn(self.h)}.a"},
 				Backward: map[string]v1alpha1.CELExpression{"h": "self.host"},
 			}}}
-		}, v1alpha1.ReasonInvalidRules},
-		{"absent", nil, nil, v1alpha1.ReasonCRDNotFound},
+		}, v1alpha1.ReasonInvalidSpec},
+		{"absent", nil, nil, v1alpha1.ReasonNotFound},
 		{"pending", one, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Workload.Dedicated.NodeSelector = map[string]string{"there": "is-none"}
 		}, v1alpha1.ReasonRollingOut},
 		{"equal", one, none, v1alpha1.ReasonSucceeded},
-		{"differs", both, none, v1alpha1.ReasonSchemasDiffer},
+		{"differs", both, none, v1alpha1.ReasonInvalidSpec},
 		{"paused", both, func(policy *v1alpha1.ConversionPolicy) { policy.Spec.Paused = true }, v1alpha1.ReasonPaused},
 		{"elsewhere", both, func(policy *v1alpha1.ConversionPolicy) {
 			none(policy)
 			policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterService, Service: &v1alpha1.ServiceConverter{Namespace: "nowhere", Name: "converter"}}
 			policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesSecret, Secret: &v1alpha1.SecretCertificates{Name: "nothing"}}
-		}, v1alpha1.ReasonSecretNotFound},
+		}, v1alpha1.ReasonNotFound},
 	} {
 		group := of.name + ".idle.example.com"
 		if of.versions != nil {

@@ -39,7 +39,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	secret.Namespace, secret.Name = system, "told"
 	expect.NoError(t, cluster.Create(t.Context(), secret))
 	patch(t, getPolicy(t, name), `{"spec":{"certificates":{"type":"Secret","selfManaged":null,"secret":{"name":"told"}}}}`)
-	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, "InvalidCertificate", nil)
+	waitFor(t, name, v1alpha1.CertificatesReadyCondition, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate, nil)
 
 	secrets := append(privateLines(t, before), theirs, "PRIVATE KEY", base64.StdEncoding.EncodeToString([]byte("-----BEGIN EC PRIVATE"))[:27])
 	list := &corev1.SecretList{}

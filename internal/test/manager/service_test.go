@@ -27,12 +27,12 @@ func TestForeignService(t *testing.T) {
 	expect.NoError(t, cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs}}))
 	define(t, group, "v1", "v1beta1")
 	createOwn(t, name, "type: Service, service: {namespace: "+theirs+", name: webhook, port: 8443}", "{type: SelfManaged}")
-	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound, []string{"Service crontab-system/webhook does not exist"})
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"Service crontab-system/webhook does not exist"})
 
 	service := create(t, `
 metadata: {namespace: crontab-system, name: webhook}
 spec: {selector: {app: webhook}, ports: [{name: https, port: 443, targetPort: 19443}]}`, &corev1.Service{})
-	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonServiceNotFound, []string{"has no port 8443: it has [443]"})
+	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonNotFound, []string{"has no port 8443: it has [443]"})
 	service.Spec.Ports[0].Port = 8443
 	expect.NoError(t, cluster.Update(t.Context(), service))
 	waitFor(t, name, v1alpha1.WebhookAvailableCondition, metav1.ConditionFalse, v1alpha1.ReasonRollingOut, nil)

@@ -15,17 +15,17 @@ import (
 
 // callReasons are the reasons of calls that fail for each case of package answers.
 var callReasons = map[string]Reason{
-	"converter-is-down":                    ReasonConnectionRefused,
+	"converter-is-down":                    ReasonUnreachable,
 	"converter-closes":                     ReasonUnreachable,
-	"converter-hangs":                      ReasonTimeout,
+	"converter-hangs":                      ReasonUnreachable,
 	"converter-of-another-authority":       ReasonTLSVerificationFailed,
 	"converter-with-another-name":          ReasonTLSVerificationFailed,
 	"converter-with-expired-certificate":   ReasonTLSVerificationFailed,
-	"converter-service-not-found":          ReasonNoEndpoints,
-	"converter-service-without-pods":       ReasonNoEndpoints,
-	"converter-service-without-port":       ReasonNoEndpoints,
-	"converter-service-without-ready-pods": ReasonNoEndpoints,
-	"converter-service-headless":           ReasonNoEndpoints,
+	"converter-service-not-found":          ReasonUnreachable,
+	"converter-service-without-pods":       ReasonUnreachable,
+	"converter-service-without-port":       ReasonUnreachable,
+	"converter-service-without-ready-pods": ReasonUnreachable,
+	"converter-service-headless":           ReasonUnreachable,
 }
 
 // refusals are the cases in which a converter was reached, and answered with a ConversionReview. For

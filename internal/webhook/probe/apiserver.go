@@ -29,9 +29,6 @@ const (
 // Resource is the resource of ConversionProbes.
 var Resource = schema.GroupVersionResource{Group: webhook.ProbeGroup, Version: requestVersion, Resource: "conversionprobes"}
 
-// ReasonNoEndpoints means that the Service has no endpoints.
-const ReasonNoEndpoints Reason = "NoEndpoints"
-
 // ProbeRequest returns the object to create as a dry run.
 func ProbeRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -79,12 +76,12 @@ var causes = []struct {
 	hint    string
 }{
 	// Kubernetes 1.32 looks for Endpoints, later versions for EndpointSlices.
-	{regexp.MustCompile(`no endpoints available|no service port|(service|endpoints) ".*" not found`), ReasonNoEndpoints,
+	{regexp.MustCompile(`no endpoints available|no service port|(service|endpoints) ".*" not found`), ReasonUnreachable,
 		"check the Service, and that the converter pods are ready"},
 	{regexp.MustCompile(`x509:|tls:.*certificate`), ReasonTLSVerificationFailed,
 		"the API server does not accept the certificate that answered: something between the two may end TLS"},
-	{regexp.MustCompile(`deadline exceeded|timeout|timed out|Client\.Timeout`), ReasonTimeout, hintFirewall},
-	{regexp.MustCompile(`connection refused`), ReasonConnectionRefused, "nothing listens where the API server's call ends"},
+	{regexp.MustCompile(`deadline exceeded|timeout|timed out|Client\.Timeout`), ReasonUnreachable, hintFirewall},
+	{regexp.MustCompile(`connection refused`), ReasonUnreachable, "nothing listens where the API server's call ends"},
 	{regexp.MustCompile(`no route to host|network is unreachable|no such host|connection reset|Address is not allowed|EOF$`), ReasonUnreachable, hintRoute},
 	{regexp.MustCompile(`could not find the requested resource`), ReasonUnexpectedAnswer,
 		"something else than the converter answered with HTTP status 404: check what the Service leads to"},
@@ -144,12 +141,12 @@ func stable(text string) string {
 
 // DidNotFollow returns the error of an API server that still uses the previous definition.
 func DidNotFollow(name string) error {
-	return failf(ReasonTimeout, "the API server did not take note of spec.conversion of the CustomResourceDefinition %s in time", name)
+	return failf(ReasonUnreachable, "the API server did not take note of spec.conversion of the CustomResourceDefinition %s in time", name)
 }
 
 // NoAnswer returns the error of an API server that still waits for the converter.
 func NoAnswer(after time.Duration) error {
-	return failf(ReasonTimeout, "no answer within %s: %s", after, hintFirewall)
+	return failf(ReasonUnreachable, "no answer within %s: %s", after, hintFirewall)
 }
 
 // Refused reports whether a converter was reached and answered in a ConversionReview that it does

@@ -24,18 +24,18 @@ func TestCallFailed(t *testing.T) {
 		message string
 		want    Error
 	}{
-		"no endpoints": {head + `Post "https://crontabs.conversion-system.svc:443/convert/abc?timeout=30s": no endpoints available for service "crontabs"`, Error{ReasonNoEndpoints,
+		"no endpoints": {head + `Post "https://crontabs.conversion-system.svc:443/convert/abc?timeout=30s": no endpoints available for service "crontabs"`, Error{ReasonUnreachable,
 			head + post + `no endpoints available for service "crontabs": check the Service, and that the converter pods are ready`}},
-		"no Service": {head + post + `service "crontabs" not found`, Error{ReasonNoEndpoints,
+		"no Service": {head + post + `service "crontabs" not found`, Error{ReasonUnreachable,
 			head + post + `service "crontabs" not found: check the Service, and that the converter pods are ready`}},
-		"refused": {head + post + "dial tcp 10.96.0.7:443: connect: connection refused", Error{ReasonConnectionRefused,
+		"refused": {head + post + "dial tcp 10.96.0.7:443: connect: connection refused", Error{ReasonUnreachable,
 			head + post + "dial tcp 10.96.0.7:443: connect: connection refused: nothing listens where the API server's call ends"}},
 		"unknown authority": {head + post + "tls: failed to verify certificate: x509: certificate signed by unknown authority", Error{ReasonTLSVerificationFailed,
 			head + post + "tls: failed to verify certificate: x509: certificate signed by unknown authority: the API server does not accept the certificate that answered: something between the two may end TLS"}},
 		"expired": {head + post + "x509: certificate has expired or is not yet valid: current time 2026-11-21T18:39:03Z is after 2026-11-20T00:00:00Z", Error{ReasonTLSVerificationFailed,
 			head + post + "x509: certificate has expired or is not yet valid: now is after 2026-11-20T00:00:00Z: the API server does not accept the certificate that answered: something between the two may end TLS"}},
-		"black hole": {head + post + "context deadline exceeded", Error{ReasonTimeout, head + post + "context deadline exceeded: " + hintFirewall}},
-		"slow":       {head + post + "dial tcp 10.96.0.7:443: i/o timeout", Error{ReasonTimeout, head + post + "dial tcp 10.96.0.7:443: i/o timeout: " + hintFirewall}},
+		"black hole": {head + post + "context deadline exceeded", Error{ReasonUnreachable, head + post + "context deadline exceeded: " + hintFirewall}},
+		"slow":       {head + post + "dial tcp 10.96.0.7:443: i/o timeout", Error{ReasonUnreachable, head + post + "dial tcp 10.96.0.7:443: i/o timeout: " + hintFirewall}},
 		"no route":   {head + post + "dial tcp 10.96.0.7:443: connect: no route to host", Error{ReasonUnreachable, head + post + "dial tcp 10.96.0.7:443: connect: no route to host: " + hintRoute}},
 		"reset":      {head + post + "read tcp 10.0.0.1:43210->10.96.0.7:443: read: connection reset by peer", Error{ReasonUnreachable, head + post + "read tcp 10.96.0.7:443: read: connection reset by peer: " + hintRoute}},
 		"404": {head + "the server could not find the requested resource", Error{ReasonUnexpectedAnswer,

@@ -48,7 +48,7 @@ type connection struct {
 func dial(ctx context.Context, target *Target) (*connection, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(target.CABundle) {
-		return nil, failf(ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM")
+		return nil, failf(ReasonInvalidCertificate, "the CA bundle holds no certificate in PEM")
 	}
 	_, port, err := net.SplitHostPort(target.Address)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestPodHangs(t *testing.T) {
 			hanging := make(chan struct{})
 			target := tc.start(t, hanging)
 			_, err := Pod(&expiring{t.Context(), hanging, context.DeadlineExceeded}, target)
-			expectError(t, &Error{ReasonTimeout, strings.ReplaceAll(tc.want, "ADDRESS", target.Address)}, err)
+			expectError(t, &Error{ReasonUnreachable, strings.ReplaceAll(tc.want, "ADDRESS", target.Address)}, err)
 		})
 		t.Run(name+" and is cancelled", func(t *testing.T) {
 			hanging := make(chan struct{})
@@ -91,7 +91,7 @@ func TestNoConverterListens(t *testing.T) {
 		address string
 		want    *Error
 	}{
-		"nothing": {acceptAnd(t, nil), &Error{ReasonConnectionRefused, "connecting to ADDRESS: connection refused: nothing listens at that port"}},
+		"nothing": {acceptAnd(t, nil), &Error{ReasonUnreachable, "connecting to ADDRESS: connection refused: nothing listens at that port"}},
 		"something that hangs up": {
 			acceptAnd(t, func(c net.Conn) { readRecord(c); c.Close() }),
 			&Error{ReasonUnreachable, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: the connection was closed by the other side"},

@@ -23,14 +23,11 @@ type Reason string
 
 // The reasons, in the order of the steps of a probe.
 const (
-	// ReasonInvalidCABundle means that the CA bundle has no certificate.
-	ReasonInvalidCABundle Reason = "InvalidCABundle"
-	// ReasonConnectionRefused means that no process listens on the port of the pod.
-	ReasonConnectionRefused Reason = "ConnectionRefused"
-	// ReasonUnreachable means that there is no route to the pod, or that the connection was lost.
-	ReasonUnreachable Reason = "Unreachable"
-	// ReasonTimeout means that a step took longer than the context allowed.
-	ReasonTimeout Reason = "Timeout"
+	// ReasonInvalidCertificate means that the CA bundle has no certificate.
+	ReasonInvalidCertificate Reason = v1alpha1.ReasonInvalidCertificate
+	// ReasonUnreachable means that there was no answer: no process listens, the Service has no
+	// endpoint, there is no route, the connection was lost, or a step took too long.
+	ReasonUnreachable Reason = v1alpha1.ReasonUnreachable
 	// ReasonTLSVerificationFailed means that the certificate is not valid for the CA bundle, for
 	// the server name, or at this time.
 	ReasonTLSVerificationFailed Reason = v1alpha1.ReasonTLSVerificationFailed
@@ -87,9 +84,9 @@ func (s step) fail(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
 	case ctx.Err() != nil || timedOut(err):
-		return failf(ReasonTimeout, "%s timed out: %s", s.name, s.hint)
+		return failf(ReasonUnreachable, "%s timed out: %s", s.name, s.hint)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return failf(ReasonConnectionRefused, "%s: connection refused: nothing listens at that port", s.name)
+		return failf(ReasonUnreachable, "%s: connection refused: nothing listens at that port", s.name)
 	}
 	if detail := tlsDetail(err); detail != "" {
 		return failf(ReasonTLSVerificationFailed, "%s: %s", s.name, detail)

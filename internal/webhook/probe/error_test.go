@@ -31,10 +31,10 @@ func TestFail(t *testing.T) {
 		err  error
 		want *Error
 	}{
-		"dropped packets":   {operation("dial", os.NewSyscallError("connect", syscall.ETIMEDOUT)), &Error{ReasonTimeout, "connecting timed out: look there"}},
-		"deadline":          {operation("dial", os.ErrDeadlineExceeded), &Error{ReasonTimeout, "connecting timed out: look there"}},
+		"dropped packets":   {operation("dial", os.NewSyscallError("connect", syscall.ETIMEDOUT)), &Error{ReasonUnreachable, "connecting timed out: look there"}},
+		"deadline":          {operation("dial", os.ErrDeadlineExceeded), &Error{ReasonUnreachable, "connecting timed out: look there"}},
 		"no route":          {operation("dial", os.NewSyscallError("connect", syscall.EHOSTUNREACH)), &Error{ReasonUnreachable, "connecting: no route to host: " + hintNetwork}},
-		"refused":           {operation("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED)), &Error{ReasonConnectionRefused, "connecting: connection refused: nothing listens at that port"}},
+		"refused":           {operation("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED)), &Error{ReasonUnreachable, "connecting: connection refused: nothing listens at that port"}},
 		"reset":             {request(operation("read", os.NewSyscallError("read", syscall.ECONNRESET))), &Error{ReasonUnreachable, "connecting: connection reset by peer: " + hintNetwork}},
 		"closed":            {request(io.EOF), &Error{ReasonUnreachable, "connecting: the connection was closed by the other side"}},
 		"closed in a body":  {io.ErrUnexpectedEOF, &Error{ReasonUnreachable, "connecting: the connection was closed by the other side"}},

@@ -23,7 +23,7 @@ func TestLibrary(t *testing.T) {
 	}{
 		"converts":        {to: "v1", want: converted + "\n"},
 		"refuses":         {to: "v2", reason: ReasonUnexpectedAnswer},
-		"does not listen": {to: "v1", broken: true, reason: ReasonConnectionRefused},
+		"does not listen": {to: "v1", broken: true, reason: ReasonUnreachable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

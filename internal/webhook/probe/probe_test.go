@@ -200,8 +200,8 @@ func TestPodFails(t *testing.T) {
 		want    *Error
 		known   Result
 	}{
-		"no CA bundle":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
-		"whitespace bundle":     {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCABundle, "the CA bundle holds no certificate in PEM"}},
+		"no CA bundle":          {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = nil })}, want: &Error{ReasonInvalidCertificate, "the CA bundle holds no certificate in PEM"}},
+		"whitespace bundle":     {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = []byte("\n") })}, want: &Error{ReasonInvalidCertificate, "the CA bundle holds no certificate in PEM"}},
 		"another CA":            {options: []func(*testca.Authority, *pod){target(func(t *Target) { t.CABundle = foreign.Bundle })}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate signed by unknown authority (possibly because of "x509: ECDSA verification failure" while trying to verify candidate authority certificate "authority")`}},
 		"another name":          {options: []func(*testca.Authority, *pod){leaf("other.conversion-system.svc", -time.Hour)}, want: &Error{ReasonTLSVerificationFailed, "TLS handshake with ADDRESS as crontabs.conversion-system.svc: x509: certificate is valid for other.conversion-system.svc, not crontabs.conversion-system.svc"}},
 		"expired":               {options: []func(*testca.Authority, *pod){leaf(serverName, time.Hour)}, want: &Error{ReasonTLSVerificationFailed, `TLS handshake with ADDRESS as crontabs.conversion-system.svc: the certificate "CN=crontabs.conversion-system.svc,O=conversion-operator" is not valid now: it is valid from NOTBEFORE to NOTAFTER`}},

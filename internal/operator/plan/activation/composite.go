@@ -33,10 +33,10 @@ func (a *Activation) generated() gate.Outcome {
 		return gate.Stalled(v1alpha1.ReasonCompositeNotUsable, fmt.Sprintf(
 			"%s has claimNames, and Crossplane copies its spec.conversion to %s, whose objects the rules do not convert: use an XRD without claims, or a converter of your own that converts both kinds", xrd, xrd.Claims()))
 	case a.Injected():
-		return gate.Stalled(v1alpha1.ReasonForeignInjector,
+		return gate.Stalled(v1alpha1.ReasonForeignConversion,
 			"Crossplane reverts a caBundle that an injector writes to the CustomResourceDefinition: choose another type than Injected in spec.certificates")
 	case xrd.Spec.Conversion != nil && xrd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter && !a.converter.EverActive && !a.ConversionIsOurs() && !a.Copied():
-		return gate.Stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"another client wrote spec.conversion of %s: remove it there, or delete this policy", xrd))
 	}
 	return gate.Outcome{}

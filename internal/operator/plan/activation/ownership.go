@@ -25,12 +25,12 @@ func (a *Activation) notOwned() gate.Outcome {
 		return generated
 	}
 	if annotation := crds.Injector(a.CRD); annotation != "" && !a.Drifted() && !a.Injected() {
-		return gate.Stalled(v1alpha1.ReasonForeignInjector, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates to the type Injected in the policy", annotation))
 	}
 	adopted := a.converter.Adopts()
 	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {
-		return gate.Stalled(v1alpha1.ReasonForeignWebhook, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", observed.WebhookOf(a.CRD)))
 	}
 	return gate.Outcome{}
@@ -54,6 +54,6 @@ func (a *Activation) noDeadlock() gate.Outcome {
 	if fleet != "" {
 		remedy = fmt.Sprintf("set spec.workload to {type: Dedicated}, or name a fleet with certificates of type SelfManaged in spec.workload.fleet instead of ConverterFleet %s", fleet)
 	}
-	return gate.Stalled(v1alpha1.ReasonBootstrapDeadlock,
+	return gate.Stalled(v1alpha1.ReasonNeededToStart,
 		"cert-manager reads objects of this kind to renew the certificate of the converter, and API servers could not convert them after the certificate expired: "+remedy)
 }

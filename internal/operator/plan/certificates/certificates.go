@@ -175,17 +175,17 @@ func (c *Certificates) rotationReason() (reason, message string) {
 		return v1alpha1.ReasonIssued, serves
 	}
 	if self, ok := c.source.(selfManaged); ok && self.awaitsMigration() {
-		return v1alpha1.ReasonAwaitingMigration, serves + "; the operator replaces its authority after the migration"
+		return v1alpha1.ReasonRotating, serves + "; the operator replaces its authority after the migration"
 	}
-	switch state := c.rotationState(); state {
+	switch c.rotationState() {
 	case v1alpha1.RotationAddingCA:
-		return string(state), serves + "; adding the next authority to the CustomResourceDefinition"
+		return v1alpha1.ReasonRotating, serves + "; adding the next authority to the CustomResourceDefinition"
 	case v1alpha1.RotationPropagating:
-		return string(state), fmt.Sprintf("%s; waiting %s for API servers to trust the next authority", serves, c.Settings.PropagationDelay)
+		return v1alpha1.ReasonRotating, fmt.Sprintf("%s; waiting %s for API servers to trust the next authority", serves, c.Settings.PropagationDelay)
 	case v1alpha1.RotationVerifying:
-		return string(state), serves + "; waiting until every converter pod serves it, to remove the previous authority"
+		return v1alpha1.ReasonRotating, serves + "; waiting until every converter pod serves it, to remove the previous authority"
 	case v1alpha1.RotationRemovingCA:
-		return string(state), serves + "; removing the previous authority from the CustomResourceDefinition"
+		return v1alpha1.ReasonRotating, serves + "; removing the previous authority from the CustomResourceDefinition"
 	}
 	return v1alpha1.ReasonIssued, serves
 }

@@ -35,7 +35,7 @@ func (c certManager) maintain() {
 
 func (c certManager) offer() offer {
 	if c.Request.NotInstalled {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonCertManagerNotInstalled,
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonNotFound,
 			"the API server does not know Certificates of cert-manager.io/v1: install cert-manager, or choose another source in spec.certificates"))}
 	}
 	if c.Source == nil || len(c.Source.Data) == 0 {

@@ -34,7 +34,7 @@ func (f foreignSecret) maintain() { f.recheckSource() }
 
 func (f foreignSecret) offer() offer {
 	if f.Source == nil {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it with tls.crt and tls.key, valid for %s, and ca.crt; or correct spec.certificates.secret.name",
 			f.Settings.Namespace, f.name, f.ServerName)))}
 	}
@@ -45,24 +45,23 @@ func (f foreignSecret) offer() offer {
 func (c *Certificates) inspect(secret *corev1.Secret, hint string) offer {
 	name := "Secret " + c.Settings.Namespace + "/" + secret.Name
 	if len(secret.Data[observed.CAKey]) == 0 {
-		return offer{wrong: new(gate.Stalled(string(pki.CAMismatch), fmt.Sprintf("%s has no ca.crt: %s", name, hint)))}
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s has no ca.crt: %s", name, hint)))}
 	}
 	roots, err := pki.ParseBundle(secret.Data[observed.CAKey])
 	if err != nil {
-		return offer{wrong: new(gate.Stalled(string(pki.NotAKeyPair), fmt.Sprintf("%s: ca.crt: %s: %s", name, err, hint)))}
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s: ca.crt: %s: %s", name, err, hint)))}
 	}
 	roots = roots.Unexpired(c.Now)
 	pair := observed.KeyPair(secret)
 	if err := pki.CheckLeaf(pair, roots, c.ServerName, c.Now); err != nil {
-		problem := pki.ProblemOf(err)
-		return offer{wrong: new(gate.Stalled(string(problem), fmt.Sprintf("%s: %s: %s", name, err, c.cure(problem))))}
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonInvalidCertificate, fmt.Sprintf("%s: %s: %s", name, err, c.cure(err))))}
 	}
 	return offer{roots: roots, pair: pair}
 }
 
 // cure says what to do about a problem of the certificate of another client.
-func (c *Certificates) cure(problem pki.Problem) string {
-	switch problem {
+func (c *Certificates) cure(err error) string {
+	switch pki.ProblemOf(err) {
 	case pki.KeyMismatch:
 		return "put the private key of tls.crt into tls.key"
 	case pki.NotYetValid:
@@ -99,7 +98,7 @@ func (i injection) maintain() { i.recheckSource() }
 
 func (i injection) offer() offer {
 	if i.Source == nil {
-		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"Secret %s/%s does not exist: create it, with tls.crt and tls.key valid for %s; or correct spec.certificates.injected.secretName",
 			i.Settings.Namespace, i.name, i.ServerName)))}
 	}
@@ -114,8 +113,7 @@ func (i injection) offer() offer {
 		err = pki.CheckLeaf(observed.KeyPair(i.Source), roots, i.ServerName, i.Now)
 	}
 	if err != nil {
-		problem := pki.ProblemOf(err)
-		return offer{wrong: new(gate.Stalled(string(problem), fmt.Sprintf("Secret %s/%s: %s: %s", i.Settings.Namespace, i.name, err, i.cure(problem))))}
+		return offer{wrong: new(gate.Stalled(v1alpha1.ReasonInvalidCertificate, fmt.Sprintf("Secret %s/%s: %s: %s", i.Settings.Namespace, i.name, err, i.cure(err))))}
 	}
 	return offer{roots: roots, pair: observed.KeyPair(i.Source)}
 }
@@ -137,7 +135,7 @@ func (c *Certificates) injectedWrong() *gate.Outcome {
 			"with cert-manager.io/inject-ca-from: <namespace>/<Certificate> or service.beta.openshift.io/inject-cabundle: \"true\"; if it is annotated, see the injector's log"))
 	}
 	if err := pki.CheckLeaf(c.serving.pair, c.trusted, c.ServerName, c.Now); err != nil {
-		return new(gate.Waiting(string(pki.ProblemOf(err)), fmt.Sprintf(
+		return new(gate.Waiting(v1alpha1.ReasonInvalidCertificate, fmt.Sprintf(
 			"the injected caBundle does not verify the serving certificate: %s: make the injector use the authority that issued %s/%s",
 			err, c.Settings.Namespace, c.Spec.Injected.SecretName)))
 	}

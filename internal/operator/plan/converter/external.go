@@ -90,9 +90,9 @@ func (e external) available() gate.Outcome {
 		return gate.Waiting(v1alpha1.ReasonRollingOut, e.called+" has no ready endpoint: check the pods that it selects"+e.Meanwhile())
 	}
 	if e.at.URL != nil {
-		return gate.Passed(v1alpha1.ReasonCustomConverter, e.called+" is outside the cluster: the next gate verifies it")
+		return gate.Passed(v1alpha1.ReasonAvailable, e.called+" is outside the cluster: the next gate verifies it")
 	}
-	return gate.Passed(v1alpha1.ReasonCustomConverter, fmt.Sprintf("%s has %d ready endpoints", e.called, ready))
+	return gate.Passed(v1alpha1.ReasonAvailable, fmt.Sprintf("%s has %d ready endpoints", e.called, ready))
 }
 
 func reviewVersions(versions []v1alpha1.ReviewVersion) []string {

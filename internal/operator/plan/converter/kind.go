@@ -70,7 +70,7 @@ func (c *Converter) Available() gate.Decision { return c.work.Decide(c.kind.avai
 func (c *Converter) valid(removed []string) gate.Outcome {
 	switch {
 	case c.CRD == nil:
-		return gate.Unknown(v1alpha1.ReasonCRDNotFound, fmt.Sprintf(
+		return gate.Unknown(v1alpha1.ReasonNotFound, fmt.Sprintf(
 			"CustomResourceDefinition %q does not exist: create it, or give the policy the name <plural>.<group> of one that exists", c.Policy.Name))
 	case !c.CRD.DeletionTimestamp.IsZero() && !c.EverActive:
 		return gate.Unknown(v1alpha1.ReasonCRDTerminating,
@@ -89,7 +89,7 @@ func (c *Converter) withoutRules(name, revision string) gate.Outcome {
 				"set it to false, and give each version a structural schema")
 	}
 	c.Status.Revision = revision
-	return gate.Passed(v1alpha1.ReasonCustomConverter, "the converter is "+name)
+	return gate.Passed(v1alpha1.ReasonValid, "the converter is "+name)
 }
 
 // pods are the converter pods of the operator.
@@ -116,7 +116,7 @@ func (p pods) podsReady(ready, desired int32) gate.Outcome {
 	if ready < desired {
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, says+": conversions work with reduced redundancy"+p.troubles())
 	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, says+p.troubles())
+	return gate.Passed(v1alpha1.ReasonAvailable, says+p.troubles())
 }
 
 func (p pods) howToReplace() (hint string, evicts bool) {

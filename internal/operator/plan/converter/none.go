@@ -40,19 +40,19 @@ func (n none) valid([]string) gate.Outcome {
 	storage := crds.StorageVersion(n.CRD)
 	lost, accepted, errors := n.losses(storage)
 	if len(errors) > 0 {
-		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, gate.Errors(errors))
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Errors(errors))
 	}
 	if len(lost) > 0 {
-		return gate.Stalled(v1alpha1.ReasonSchemasDiffer, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
 			"%d fields differ between the storage version %s and the other versions, and API servers would drop them silently: %s. "+
 				"Choose another converter, make the schemas equal, or list what may be lost in spec.converter.none.acceptedLosses",
 			len(lost), storage, gate.FirstOf(lost, gate.MaxErrors)))
 	}
 	if len(accepted) > 0 {
-		return gate.Passed(v1alpha1.ReasonSchemasCompatible, fmt.Sprintf(
+		return gate.Passed(v1alpha1.ReasonValid, fmt.Sprintf(
 			"no converter: the policy accepts the loss of %d fields that some versions lack: %s", len(accepted), gate.FirstOf(accepted, gate.MaxErrors)))
 	}
-	return gate.Passed(v1alpha1.ReasonSchemasCompatible, "all versions have the same fields")
+	return gate.Passed(v1alpha1.ReasonValid, "all versions have the same fields")
 }
 
 // LossAt says which fields would be lost if objects were stored at a version without a

@@ -56,13 +56,13 @@ func (r rules) choose() {
 func (r rules) valid(removed []string) gate.Outcome {
 	switch {
 	case len(r.Rules.Errors) > 0:
-		return gate.Stalled(v1alpha1.ReasonInvalidRules, gate.Errors(r.Rules.Errors))
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Errors(r.Rules.Errors))
 	case r.renderErr != nil:
 		return r.notRendered()
 	case r.Rules.Ruleset == nil:
 		return gate.Unknown(v1alpha1.ReasonVersionNotInCRD, gate.Errors(r.Rules.Missing)+"; the operator changes nothing until then")
 	case len(r.ruleset) > maxStoredBytes:
-		return gate.Stalled(v1alpha1.ReasonInvalidRules, fmt.Sprintf(
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, fmt.Sprintf(
 			"spec.converter.declarative: Too long: the compiled rules take %d bytes, compressed, and may take %d: use fewer rules, or spec.converter.image",
 			len(r.ruleset), maxStoredBytes))
 	}
@@ -76,7 +76,7 @@ func (r rules) valid(removed []string) gate.Outcome {
 		return gate.Undecided(v1alpha1.ReasonVersionNotInCRD, says)
 	}
 	says := summary(r.Rules.Verdicts, r.Rules.Warnings)
-	return gate.Passed(v1alpha1.ReasonCompiled, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
+	return gate.Passed(v1alpha1.ReasonValid, strings.TrimPrefix(says+r.Unneeded(removed), "; "))
 }
 
 // Unneeded names the spokes of the policy that were removed from the CustomResourceDefinition.
@@ -143,7 +143,7 @@ func first(fields []compile.VersionedField) string {
 
 // notRendered says why the workload cannot be rendered.
 func (c *Converter) notRendered() gate.Outcome {
-	return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
+	return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Cut(c.renderErr.Error())+"; the running converter does not change")
 }
 
 // available passes if ready converter pods have the desired ruleset: all of them before the

@@ -197,7 +197,7 @@ func (p *planner) available() gate.Outcome {
 	}
 	objects, err := ours.Patched("spec.workload.patches", w.Spec.Patches, true)
 	if err != nil {
-		return gate.Stalled(v1alpha1.ReasonInvalidWorkload, gate.Cut(err.Error())+"; the running converter pods do not change")
+		return gate.Stalled(v1alpha1.ReasonInvalidSpec, gate.Cut(err.Error())+"; the running converter pods do not change")
 	}
 	p.Do(step.Apply{Object: objects.Service}, step.Apply{Object: objects.Budget})
 	if len(p.Unreadable) > 0 && len(p.Pods) > 0 {
@@ -215,7 +215,7 @@ func (p *planner) available() gate.Outcome {
 	case int32(len(ready)) < desired: //nolint:gosec // there are not that many
 		return gate.Passed(v1alpha1.ReasonSomePodsReady, says+": conversions work with reduced redundancy"+trouble)
 	}
-	return gate.Passed(v1alpha1.ReasonAllPodsReady, says+trouble)
+	return gate.Passed(v1alpha1.ReasonAvailable, says+trouble)
 }
 
 func (p *planner) ready() []observed.Pod {

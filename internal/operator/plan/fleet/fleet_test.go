@@ -263,7 +263,7 @@ func TestEvents(t *testing.T) {
 		{"none is left", func() { w.pods = nil }, []string{"Normal WebhookAvailable NoPodsReady"}},
 		{"the patch is wrong", func() {
 			w.fleet.Spec.Workload = &v1alpha1.ConverterPods{Patches: []v1alpha1.Patch{{Patch: "what?"}}}
-		}, []string{"Warning WebhookAvailable InvalidWorkload"}},
+		}, []string{"Warning WebhookAvailable InvalidSpec"}},
 	} {
 		expect.Equal(t, c.name+": events", c.want, after(c.change))
 	}

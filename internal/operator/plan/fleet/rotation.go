@@ -35,7 +35,7 @@ func (p *planner) reportRotation() {
 		says = "CustomResourceDefinitions do not trust the next authority. Converter pods serve certificates of the previous one until shortly before it expires; " +
 			"then these CustomResourceDefinitions refuse them: "
 	}
-	p.report(v1alpha1.RotationBlockedCondition, gate.Abnormal(v1alpha1.ReasonCABundleOutdated, says+gate.FirstOf(holding, mostNamed)))
+	p.report(v1alpha1.RotationBlockedCondition, gate.Abnormal(v1alpha1.ReasonBlocked, says+gate.FirstOf(holding, mostNamed)))
 }
 
 // trusted is caBundle of the policy's CustomResourceDefinition, and not nil.
