@@ -139,7 +139,7 @@ var actions = []action{
 		shell: inSystem + `delete configmaps -l app.kubernetes.io/instance=$INSTANCE`},
 	{name: "delete child", weight: 10, real: true, on: (*Sequence).converting,
 		variants: constant("deployment/", "service/", "secret/ -tls", "secret/ -ca"),
-		shell:    `set -- $VARIANT; ` + inSystem + `delete --ignore-not-found --wait=false $1$INSTANCE$2`},
+		shell:    `set -- $VARIANT; ` + inSystem + `delete --ignore-not-found --wait=false $1$INSTANCE${2-}`},
 	{name: "age certificate", weight: 6, idle: true, real: true, on: (*Sequence).converting, do: (*player).ageCertificate},
 	{name: "kill", weight: 22, real: true, on: cluster, variants: constant(processes...), do: (*player).kill},
 	{name: "stop", weight: 8, real: true, on: cluster, variants: constant(processes...), do: (*player).stop},
