@@ -46,7 +46,10 @@ type action struct {
 
 // each returns the variants; an empty one if the action has none.
 func (a action) each() []string {
-	return slices.Concat(a.variants, []string{""})[:max(1, len(a.variants))]
+	if len(a.variants) == 0 {
+		return []string{""}
+	}
+	return a.variants
 }
 
 // target is what an action affects: a subject or a fleet.

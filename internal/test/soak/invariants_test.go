@@ -117,6 +117,7 @@ var violations = []struct {
 	}},
 	{"there is no policy, or its status", func(now, _ *Observation) { now.Policy = v1alpha1.ConversionPolicy{} }},
 	{"its status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
+	{"its status is of other generations", func(now, _ *Observation) { now.CRD.Generation++ }},
 	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Paused = true }},
 	{"Ready is Unknown, Paused", func(now, _ *Observation) {
 		pausePolicy(now)

@@ -101,7 +101,7 @@ func (q *Sequence) Next() Step {
 			continue
 		}
 		target := pick(q.random, targets)
-		variants := slices.DeleteFunc(a.each(), func(variant string) bool {
+		variants := slices.DeleteFunc(slices.Clone(a.each()), func(variant string) bool {
 			inWorld := !slices.Contains(fleetNames, variant) || q.Fleets[variant] != nil
 			return !inWorld || a.possible != nil && !a.possible(q.Subjects[target], variant)
 		})
