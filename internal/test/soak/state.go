@@ -197,12 +197,10 @@ func (s *Subject) store(name string) {
 	}
 }
 
-// remove removes a version, and what only it can express.
+// remove removes a version. Annotations hold what only it can express until the policy drops that: the version may
+// come back.
 func (s *Subject) remove(name string) {
 	s.CRD.Spec.Versions = slices.DeleteFunc(s.CRD.Spec.Versions, func(is crdVersion) bool { return is.Name == name })
-	for key, object := range s.Objects {
-		s.Objects[key] = object.with(record{ownFields[name]: nil})
-	}
 }
 
 // retirement returns how the policy retires a version; the zero value if it does not.
@@ -236,6 +234,9 @@ func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts 
 		is.Served = action != v1alpha1.RetirementUnserve
 	case s.blocker(name) == "":
 		s.remove(name)
+		for key, object := range s.Objects {
+			s.Objects[key] = object.with(record{ownFields[name]: nil})
+		}
 	}
 }
 
