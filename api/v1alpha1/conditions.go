@@ -121,7 +121,7 @@ const (
 	ReasonIssued = "Issued"
 	// ReasonIssuing: a certificate is being made.
 	ReasonIssuing = "Issuing"
-	// ReasonRotating: the authority is being replaced, or will be once a migration has ended; status.rotation has the state.
+	// ReasonRotating: the authority is being replaced, or will be once a migration has ended; status.certificate.rotation has the state.
 	ReasonRotating = "Rotating"
 	// ReasonInvalidCertificate: a certificate of another issuer cannot be used; the message says why.
 	ReasonInvalidCertificate = "InvalidCertificate"

@@ -6,6 +6,7 @@ package plan_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,7 +64,7 @@ type soaked struct {
 
 func (w *soaked) play(s soak.Step) {
 	w.t.Helper()
-	is := s.After.Subjects[0]
+	is := s.After.Subjects["a"]
 	if is.CRD == nil {
 		return
 	}
@@ -132,13 +133,13 @@ func (w *soaked) finish(s soak.Step) {
 
 func (w *soaked) check(invariants []soak.Invariant, s soak.Step) {
 	w.t.Helper()
-	now := soak.Observation{Time: w.observed.Now, Subject: s.After.Subjects[0], CRD: w.observed.CRD.DeepCopy(), After: w.observed.CRD.DeepCopy(), Policy: w.observed.Policy.DeepCopy(),
+	now := soak.Observation{Time: w.observed.Now, Subject: s.After.Subjects["a"], CRD: *w.observed.CRD.DeepCopy(), After: *w.observed.CRD.DeepCopy(), Policy: *w.observed.Policy.DeepCopy(),
 		Stored: maps.Clone(w.stored), Pruned: w.pruned}
-	wrong := slices.DeleteFunc(soak.Check(invariants, now, w.last), func(how string) bool {
-		return slices.ContainsFunc(needCluster, func(name string) bool { return strings.HasPrefix(how, name) })
+	wrong := slices.DeleteFunc(soak.Check(invariants, now, w.last), func(how error) bool {
+		return slices.ContainsFunc(needCluster, func(name string) bool { return strings.HasPrefix(how.Error(), name) })
 	})
 	if len(wrong) > 0 {
-		w.t.Fatalf("after the steps\n%s\nviolated:\n%s", strings.Join(w.played, "\n"), strings.Join(wrong, "\n"))
+		w.t.Fatalf("after the steps\n%s\nviolated:\n%v", strings.Join(w.played, "\n"), errors.Join(wrong...))
 	}
 	w.last, w.pruned = now, now.StillPruned()
 }

@@ -4,6 +4,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -53,19 +55,19 @@ var Always = []Invariant{
 	preserved,
 	{"a version stays while values would be lost with it", func(now, _ Observation, violated reporter) {
 		for _, version := range versions {
-			if blocker := now.Subject.blocker(version); blocker != "" && now.CRD != nil && !now.has(version) {
+			if blocker := now.Subject.blocker(version); blocker != "" && !now.has(version) {
 				violated("%s is gone, and %s has %s", version, blocker, ownPath(version))
 			}
 		}
 	}},
-	{"what may be removed takes no values along", func(now, _ Observation, violated reporter) {
-		if !now.current() {
-			return
-		}
+	{"what may be removed is stored nowhere, and takes no values along", func(now, _ Observation, violated reporter) {
 		for _, said := range now.Policy.Status.Versions {
 			accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(said.Name).AcceptedLosses
 			for name, is := range sorted(now.Stored) {
-				if said.SafeToRemove && len(accepted) == 0 && is.Annotations[annotation(now.Subject, said.Name)] != "" {
+				if said.SafeToRemove && now.ofCRD() && said.Name == is.Version {
+					violated("%s is stored at %s, which status.versions calls safe to remove", name, is.Version)
+				}
+				if said.SafeToRemove && now.current() && len(accepted) == 0 && is.Annotations[annotation(now.Subject, said.Name)] != "" {
 					violated("%s holds %s, and status.versions calls %s safe to remove", name, ownPath(said.Name), said.Name)
 				}
 			}
@@ -73,7 +75,7 @@ var Always = []Invariant{
 	}},
 	// Unless the storage version changed, or another client pruned it.
 	{"storedVersions is pruned with evidence", func(now, before Observation, violated reporter) {
-		if !now.sameCRD(before) || now.Policy == nil || before.Policy == nil || now.storage() != before.storage() || now.Pruned != before.Pruned {
+		if !now.sameCRD(before) || now.Policy.Name == "" || before.Policy.Name == "" || now.storage() != before.storage() || now.Pruned != before.Pruned {
 			return
 		}
 		gone, evidence := without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions), now.Policy.Status.MigrationEvidence
@@ -87,9 +89,6 @@ var Always = []Invariant{
 		}
 	}},
 	{"what the status says of stored bytes is true", func(now, _ Observation, violated reporter) {
-		if now.Policy == nil || now.CRD == nil {
-			return
-		}
 		migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
 		for name, is := range sorted(now.Stored) {
 			if of := now.Policy.Status.CRD; evidence != nil && of.UID == now.CRD.UID && of.Generation == now.CRD.Generation && of.StorageVersion != is.Version {
@@ -98,18 +97,13 @@ var Always = []Invariant{
 			if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && is.Version != now.storage() {
 				violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, is.Version, now.storage())
 			}
-			for _, said := range now.Policy.Status.Versions {
-				if now.ofCRD() && said.SafeToRemove && said.Name == is.Version {
-					violated("%s is stored at %s, which status.versions calls safe to remove", name, is.Version)
-				}
-			}
 		}
 	}},
 	{"what a policy stops serving is stored nowhere", func(now, _ Observation, violated reporter) {
 		for name, is := range sorted(now.Stored) {
 			action := now.Subject.retirement(is.Version).Action
 			goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
-			if now.CRD != nil && goes && !crds.Serves(now.CRD, is.Version) {
+			if goes && !crds.Serves(&now.CRD, is.Version) {
 				violated("%s is stored at %s, which is not served any more", name, is.Version)
 			}
 		}
@@ -117,7 +111,7 @@ var Always = []Invariant{
 	// This compares what only the operator changes, once it has reported that the policy is paused.
 	{"a paused policy changes nothing", func(now, before Observation, violated reporter) {
 		said := before.condition(v1alpha1.ReadyCondition)
-		if !now.sameCRD(before) || now.After == nil || before.After == nil || !now.Subject.paused() || before.Policy == nil || !before.Policy.Spec.Paused ||
+		if !now.sameCRD(before) || !now.Subject.paused() || !before.Policy.Spec.Paused ||
 			said.Reason != v1alpha1.ReasonPaused || said.ObservedGeneration != before.Policy.Generation {
 			return
 		}
@@ -154,8 +148,9 @@ var AtRest = []Invariant{
 	}},
 	{"no migration goes on while it is suspended, or the policy paused", func(now, _ Observation, violated reporter) {
 		for _, child := range now.Children {
-			if now.Subject.Policy != nil && !now.Subject.migrates() && child.Active {
-				violated("%s has pods", child)
+			pods, _, _ := unstructured.NestedInt64(child.Object, "status", "active")
+			if now.Subject.Policy != nil && !now.Subject.migrates() && child.GetKind() == "Job" && pods > 0 {
+				violated("%s has pods", child.GetName())
 			}
 		}
 	}},
@@ -168,12 +163,12 @@ var AtRest = []Invariant{
 		}
 	}},
 	{"versions are as their authors want them", func(now, _ Observation, violated reporter) {
-		if got, want := describe(now.CRD), describe(now.Subject.CRD); !slices.Equal(got, want) {
+		if got, want := describe(&now.CRD), describe(now.Subject.definition()); !slices.Equal(got, want) {
 			violated("the versions are %v; expected %v", got, want)
 		}
 	}},
 	{"versions are retired, or the status says what blocks that", func(now, _ Observation, violated reporter) {
-		if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 || now.Policy == nil {
+		if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 {
 			return
 		}
 		retired, want, parts := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue, []string{}
@@ -189,18 +184,18 @@ var AtRest = []Invariant{
 		}
 	}},
 	{"the definition converts where the policy wants it", func(now, _ Observation, violated reporter) {
-		if service, _ := namedBy(now.CRD); now.Subject.active() && service != now.Subject.instance() {
+		if service, _ := namedBy(&now.CRD); now.Subject.active() && service != now.Subject.instance() {
 			violated("the definition converts through the Service %q; expected %s", service, now.Subject.instance())
 		}
 	}},
 	{"the ruleset that a definition names is stored, and every ready pod has it", func(now, _ Observation, violated reporter) {
-		service, ruleset := namedBy(now.CRD)
+		service, ruleset := namedBy(&now.CRD)
 		if service != "" && !slices.Contains(now.Rulesets[service], ruleset) {
 			violated("the definition names the ruleset %s of %s, where %v are stored", ruleset, service, now.Rulesets[service])
 		}
 		for _, pod := range now.Pods {
-			if service != "" && pod.Ready && !slices.Contains(pod.Rulesets, ruleset) {
-				violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.Rulesets, pod.Refused)
+			if service != "" && pod.Ready && !slices.Contains(pod.RulesetHashes, ruleset) {
+				violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.RulesetHashes, pod.Refused)
 			}
 		}
 	}},
@@ -210,7 +205,7 @@ var AtRest = []Invariant{
 		if name == "" {
 			return
 		}
-		if now.Fleet == nil || now.Fleet.Status.ObservedGeneration != now.Fleet.Generation {
+		if now.Fleet.Name == "" || now.Fleet.Status.ObservedGeneration != now.Fleet.Generation {
 			violated("there is no fleet %s, or its status is of another generation", name)
 			return
 		}
@@ -249,23 +244,22 @@ var AtRest = []Invariant{
 	// Rights of migrations and of cleaning end with them unless the policy is paused, the Job of a migration
 	// ends with the next one, and everything else with the policy. An orphaned policy leaves its converter.
 	{"nothing is left of what is over", func(now, _ Observation, violated reporter) {
-		last := &v1alpha1.MigrationStatus{}
-		if now.Policy != nil && now.Policy.Status.Migration != nil {
-			last = now.Policy.Status.Migration
-		}
-		crd := crdOf(now.Subject.Name)
+		last, crd := cmp.Or(now.Policy.Status.Migration, &v1alpha1.MigrationStatus{}), crdOf(now.Subject.Name)
 		for _, child := range now.Children {
-			isRight := child.Run == "" && strings.HasPrefix(child.Name, names.MigrationRights(crd))
+			name, run, why := child.GetName(), child.GetLabels()[names.RunLabel], ""
 			switch {
 			case now.Subject.CRD == nil:
-				violated("%s: its policy and its definition are gone", child)
-			case isRight && last.State != v1alpha1.MigrationRunning && !now.Subject.paused():
-				violated("%s: no migration goes on", child)
-			case strings.HasPrefix(child.Name, names.CleanRights(crd)) && !now.Subject.paused():
-				violated("%s: no version is on its way out", child)
-			case child.Run != "" && child.Run != last.Run && child.Run != last.RetryOf:
-				violated("%s: that migration is over, and another came after it", child)
+				why = "its policy and its definition are gone"
+			case run == "" && strings.HasPrefix(name, names.MigrationRights(crd)) && last.State != v1alpha1.MigrationRunning && !now.Subject.paused():
+				why = "no migration goes on"
+			case strings.HasPrefix(name, names.CleanRights(crd)) && !now.Subject.paused():
+				why = "no version is on its way out"
+			case run != "" && run != last.Run && run != last.RetryOf:
+				why = "that migration is over, and another came after it"
+			default:
+				continue
 			}
+			violated("%s %s: %s", child.GetKind(), name, why)
 		}
 	}},
 }
@@ -315,11 +309,10 @@ var readable = Invariant{"every object is readable in every served version", fun
 const renewalMargin = 10 * time.Minute
 
 // Check returns the violations of invariants.
-func Check(invariants []Invariant, now, before Observation) []string {
-	var wrong []string
+func Check(invariants []Invariant, now, before Observation) (wrong []error) {
 	for _, each := range invariants {
 		each.check(now, before, func(format string, args ...any) {
-			wrong = append(wrong, fmt.Sprintf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
+			wrong = append(wrong, fmt.Errorf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
 		})
 	}
 	return wrong
@@ -327,9 +320,6 @@ func Check(invariants []Invariant, now, before Observation) []string {
 
 // describe returns what authors set of the versions of a CRD.
 func describe(crd *apiextensionsv1.CustomResourceDefinition) (all []string) {
-	if crd == nil {
-		return nil
-	}
 	for _, is := range crd.Spec.Versions {
 		all = append(all, fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", is.Name, is.Served, is.Storage, is.Deprecated))
 	}

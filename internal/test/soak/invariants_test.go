@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -25,42 +24,14 @@ import (
 // a migration.
 func healthy(t *testing.T) Observation {
 	t.Helper()
-	noon, path := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC), "/convert/hash"
-	s := &Subject{Name: "a"}
+	now, s := *expect.YAML[Observation](t, "testdata", "healthy.yaml"), &Subject{Name: "a"}
 	s.begin("blue")
 	s.add(joined)
-	s.Objects["job"] = record{HostPort: "host:80", Own: map[string]any{joined: "note"}}
-	now := Observation{Time: noon, Subject: s, State: newState(nil, fleetNames), CRD: s.CRD.DeepCopy(),
-		Policy: &v1alpha1.ConversionPolicy{Spec: *s.Policy.DeepCopy()}, Fleet: &v1alpha1.ConverterFleet{},
-		Records:  []contract.Record{{CRDUID: "uid", State: contract.StateCompleted}},
-		Children: []child{{Kind: "Secret", Name: "a-tls"}, {Kind: "Job", Name: "a-migrate-run", Run: "run"}},
-		Stored:   map[string]Stored{"job": storedAt(hub)}, Reads: map[string]map[string]any{},
-		Pods:     []pod{{Name: "pod", Ready: true, NotAfter: noon.Add(time.Hour), Rulesets: []string{"hash"}}},
-		Rulesets: map[string][]string{"converter-fleet-blue": {"hash"}}}
-	now.State.Fleets["blue"].Replicas = new(int32(1))
-	for _, version := range s.served() {
-		now.Reads[version] = map[string]any{"job": s.Objects["job"].spec(version)}
-	}
-	now.CRD.UID, now.CRD.Generation, now.CRD.Status.StoredVersions = "uid", 5, []string{hub}
-	now.CRD.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{
-		ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{Name: "converter-fleet-blue", Path: &path}}}}
-	now.After = now.CRD.DeepCopy()
-	now.Fleet.Status = v1alpha1.ConverterFleetStatus{Replicas: 1, ReadyReplicas: 1, Conditions: allTrue(
-		v1alpha1.ReadyCondition, v1alpha1.WebhookAvailableCondition, v1alpha1.CertificatesReadyCondition)}
-	now.Policy.Status = v1alpha1.ConversionPolicyStatus{CRD: &v1alpha1.CRDStatus{UID: "uid", Generation: 5, StorageVersion: hub},
-		Conditions:        allTrue(v1alpha1.ReadyCondition, v1alpha1.StorageMigratedCondition),
-		Migration:         &v1alpha1.MigrationStatus{Run: "run", State: v1alpha1.MigrationSucceeded},
-		MigrationEvidence: &v1alpha1.MigrationEvidence{},
-		Versions:          []v1alpha1.VersionStatus{{Name: hub}, {Name: joined}},
-	}
+	s.Objects["job"] = record{"hostPort": "host:80", "note": "note"}
+	now.Subject, now.Stored = s, map[string]Stored{"job": storedAt(hub)}
+	now.CRD.Spec.Versions, now.Policy.Spec = s.CRD.DeepCopy().Spec.Versions, *s.Policy.DeepCopy()
+	now.After = *now.CRD.DeepCopy()
 	return now
-}
-
-func allTrue(conditions ...string) (all []metav1.Condition) {
-	for _, name := range conditions {
-		all = append(all, metav1.Condition{Type: name, Status: metav1.ConditionTrue})
-	}
-	return all
 }
 
 // storedAt is the object in etcd.
@@ -144,16 +115,19 @@ var violations = []struct {
 	{"job cannot be read at v1: refused", func(now, _ *Observation) {
 		now.Reads[joined], now.Refused = nil, map[string]error{joined: errors.New("refused")}
 	}},
-	{"there is no policy, or its status", func(now, _ *Observation) { now.Policy = nil }},
+	{"there is no policy, or its status", func(now, _ *Observation) { now.Policy = v1alpha1.ConversionPolicy{} }},
 	{"its status is of other generations", func(now, _ *Observation) { now.Policy.Generation++ }},
+	{"its status is of other generations", func(now, _ *Observation) { now.CRD.Generation++ }},
 	{"Ready is True", func(now, _ *Observation) { now.Subject.Policy.Paused = true }},
 	{"Ready is Unknown, Paused", func(now, _ *Observation) {
 		pausePolicy(now)
 		now.Subject.Policy.Paused = false
 	}},
-	{"Job a-migrate-run has pods", func(now, _ *Observation) { now.Subject.Policy.Migration.Suspend, now.Children[1].Active = true, true }},
+	{"a-migrate-run has pods", func(now, _ *Observation) {
+		now.Subject.Policy.Migration.Suspend, now.Children[1].Object["status"] = true, map[string]any{"active": int64(1)}
+	}},
 	{"job is stored at v1; objects are written at v1beta1", func(now, _ *Observation) { now.Stored["job"] = storedAt(joined) }},
-	{"the versions are []", func(now, _ *Observation) { now.CRD = nil }},
+	{"the versions are []", func(now, _ *Observation) { now.CRD = apiextensionsv1.CustomResourceDefinition{} }},
 	{"the versions are [v1beta1 (served: true, storage: true, deprecated: false)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions = now.CRD.Spec.Versions[:1] }},
 	{"v1 (served: false, storage: false, deprecated: false)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Served = false }},
 	{"v1 (served: true, storage: false, deprecated: true)]; expected", func(now, _ *Observation) { now.CRD.Spec.Versions[1].Deprecated = true }},
@@ -163,10 +137,10 @@ var violations = []struct {
 	{`expected False with ["Blocked" "v1 stays: " ".spec.note"]`, func(now, _ *Observation) {
 		retired(now, v1alpha1.RetirementRemove, metav1.ConditionFalse, "v1 stays: 1 objects hold values of it")
 	}},
-	{"converts through the Service \"converter-fleet-green\"", func(now, _ *Observation) { observed.WebhookService(now.CRD).Name = "converter-fleet-green" }},
+	{"converts through the Service \"converter-fleet-green\"", func(now, _ *Observation) { observed.WebhookService(&now.CRD).Name = "converter-fleet-green" }},
 	{"where [other] are stored", func(now, _ *Observation) { now.Rulesets["converter-fleet-blue"] = []string{"other"} }},
-	{"pod pod has []", func(now, _ *Observation) { now.Pods[0].Rulesets = nil }},
-	{"there is no fleet blue", func(now, _ *Observation) { now.Fleet = nil }},
+	{"pod pod has []", func(now, _ *Observation) { now.Pods[0].RulesetHashes = nil }},
+	{"there is no fleet blue", func(now, _ *Observation) { now.Fleet = v1alpha1.ConverterFleet{} }},
 	{"its status is of another generation", func(now, _ *Observation) { now.Fleet.Generation++ }},
 	{"and 0 as ready", func(now, _ *Observation) { now.Fleet.Status.ReadyReplicas = 0 }},
 	{"WebhookAvailable of the fleet", func(now, _ *Observation) { now.Fleet.Status.Conditions = now.Fleet.Status.Conditions[:1] }},
@@ -175,8 +149,8 @@ var violations = []struct {
 	}},
 	{"converter-fleet-green has the rulesets [old]", func(now, _ *Observation) { now.Rulesets["converter-fleet-green"] = []string{"old"} }},
 	{"that pod pod serves ends at", func(now, _ *Observation) { now.Pods[0].NotAfter = now.Time.Add(time.Minute) }},
-	{": no migration goes on", func(now, _ *Observation) { now.Children[0].Name = names.MigrationRights(crdOf("a")) }},
-	{": no version is on its way out", func(now, _ *Observation) { now.Children[0].Name = names.CleanRights(crdOf("a")) }},
+	{": no migration goes on", func(now, _ *Observation) { now.Children[0].SetName(names.MigrationRights(crdOf("a"))) }},
+	{": no version is on its way out", func(now, _ *Observation) { now.Children[0].SetName(names.CleanRights(crdOf("a"))) }},
 	{"Job a-migrate-run: that migration is over", func(now, _ *Observation) { now.Policy.Status.Migration.Run = "next" }},
 	{"Secret a-tls: its policy and its definition are gone", func(now, _ *Observation) {
 		*now = Observation{Subject: &Subject{Name: "a"}, Children: now.Children[:1]}
@@ -190,11 +164,11 @@ func TestInvariantsFail(t *testing.T) {
 			now, before := healthy(t), healthy(t)
 			violation.spoil(&now, &before)
 			all := Check(slices.Concat(Always, AtRest), now, before)
-			at := slices.IndexFunc(all, func(wrong string) bool { return strings.Contains(wrong, violation.says) })
+			at := slices.IndexFunc(all, func(wrong error) bool { return strings.Contains(wrong.Error(), violation.says) })
 			if at < 0 {
 				t.Fatalf("violated: %q", all)
 			}
-			name, _, _ := strings.Cut(all[at], ": violated by a: ")
+			name, _, _ := strings.Cut(all[at].Error(), ": violated by a: ")
 			failed[name] = true
 		})
 	}
@@ -216,13 +190,13 @@ func TestAllowed(t *testing.T) {
 			retired(now, v1alpha1.RetirementRemove, metav1.ConditionFalse, "v1 stays: .spec.note")
 		}},
 		"a rotation waits for others": {AtRest, func(now, _ *Observation) {
-			now.State.Subjects = []*Subject{{CRD: now.CRD, Fleet: "blue"}}
+			now.State.Subjects = map[string]*Subject{"b": {CRD: &now.CRD, Fleet: "blue"}}
 			now.Fleet.Status.Certificate, now.Fleet.Status.Conditions[2].Status = &v1alpha1.CertificateStatus{Rotation: v1alpha1.RotationAddingCA}, metav1.ConditionFalse
 		}},
 		"a read fails": {nil, func(now, _ *Observation) { delete(now.Reads, joined) }},
 		"a removal goes on, which accepts losses": {nil, func(now, _ *Observation) {
 			retire(target{Subject: now.Subject}, Step{Detail: "v1 to Remove" + accepting})
-			expect.Equal(t, "versions, and the note", []any{[]string{hub}, nil}, []any{now.Subject.served(), now.Subject.Objects["job"].Own[joined]})
+			expect.Equal(t, "versions, and the note", []any{[]string{hub}, nil}, []any{now.Subject.served(), now.Subject.Objects["job"]["note"]})
 			delete(now.Reads, joined)
 		}},
 		"the record is ahead": {nil, func(now, before *Observation) {
@@ -241,7 +215,7 @@ func TestAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now, before := healthy(t), healthy(t)
 			c.change(&now, &before)
-			expect.Equal(t, "violated", nil, Check(slices.Concat(Always, c.invariants), now, before))
+			expect.NoError(t, errors.Join(Check(slices.Concat(Always, c.invariants), now, before)...))
 		})
 	}
 	now := healthy(t)

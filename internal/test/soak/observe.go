@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"path"
 	"slices"
@@ -42,17 +43,22 @@ const (
 	podTimeout = 5 * time.Second
 )
 
-// Observation is one observation of a subject, and the expected state of it and of the cluster.
+// Observation is one observation of a subject, and the expected state of it and of the cluster. An object that does
+// not exist is empty.
 type Observation struct {
 	Time    time.Time
 	Subject *Subject
 	State   State
-	// CRD and Policy are read first, and After, the CRD, is read last; nil if they do not exist.
-	CRD, After *apiextensionsv1.CustomResourceDefinition
-	Policy     *v1alpha1.ConversionPolicy
-	// Records are those of migrations, Children the objects that the operator created for the subject.
+	// CRD and Policy are read first, and After, the CRD, is read last.
+	CRD, After apiextensionsv1.CustomResourceDefinition
+	Policy     v1alpha1.ConversionPolicy
+	// Fleet is the fleet that the policy uses, if any.
+	Fleet v1alpha1.ConverterFleet
+	// Children are the objects that the operator created for the subject, Records are those of migrations.
+	Children []unstructured.Unstructured
 	Records  []contract.Record
-	Children []child
+	// Rulesets are the hashes of the policy's stored rulesets, by the instance label of the ConfigMap.
+	Rulesets map[string][]string
 	Stored   map[string]Stored
 	// Pruned is the etcd revision at which another client pruned status.storedVersions; 0 if all objects
 	// are stored at listed versions.
@@ -61,10 +67,6 @@ type Observation struct {
 	Reads   map[string]map[string]any
 	Refused map[string]error
 	Pods    []pod
-	// Rulesets are the hashes of the policy's stored rulesets, by the instance label of the ConfigMap.
-	Rulesets map[string][]string
-	// Fleet is the fleet that the policy uses, if any.
-	Fleet *v1alpha1.ConverterFleet
 }
 
 // Stored is an object in etcd: the version of its bytes, and the revision of their last write.
@@ -74,58 +76,37 @@ type Stored struct {
 	Annotations map[string]string
 }
 
-// child is an object that the operator created for a subject. Run is its migration, if any. Active is true for
-// a Job with active pods.
-type child struct {
-	Kind, Name, Run string
-	Active          bool
-}
-
-func (c child) String() string { return c.Kind + " " + c.Name }
-
-// pod is a converter pod, as API servers see it that connect to it.
+// pod is a converter pod, as API servers see it that connect to it: what it reports if a connection verifies its
+// certificate, and the error otherwise.
 type pod struct {
 	Name  string
 	Ready bool
-	// NotAfter is the end of its certificate, and Rulesets are the hashes of the rulesets that it serves,
-	// if a connection verifies its certificate. Refused is the error otherwise.
-	NotAfter time.Time
-	Rulesets []string
-	Refused  error
+	probe.Result
+	Refused error
 }
 
 // storage returns the storage version of the CRD, if there is one.
-func (now Observation) storage() string {
-	if now.CRD == nil {
-		return ""
-	}
-	return crds.StorageVersion(now.CRD)
-}
+func (now Observation) storage() string { return crds.StorageVersion(&now.CRD) }
 
 // has reports whether the CRD has a version.
 func (now Observation) has(version string) bool {
-	return now.CRD != nil && (&Subject{CRD: now.CRD}).version(version) != nil
+	return (&Subject{CRD: &now.CRD}).version(version) != nil
 }
 
 // sameCRD reports whether both observations have the same CRD.
 func (now Observation) sameCRD(before Observation) bool {
-	return now.CRD != nil && before.CRD != nil && now.CRD.UID == before.CRD.UID
+	return now.CRD.UID != "" && now.CRD.UID == before.CRD.UID
 }
 
 // condition returns a condition of the policy; the zero value if there is none.
 func (now Observation) condition(name string) metav1.Condition {
-	if now.Policy != nil {
-		if found := apimeta.FindStatusCondition(now.Policy.Status.Conditions, name); found != nil {
-			return *found
-		}
-	}
-	return metav1.Condition{}
+	return *cmp.Or(apimeta.FindStatusCondition(now.Policy.Status.Conditions, name), &metav1.Condition{})
 }
 
 // ofCRD reports whether the status of the policy is of the CRD, and current whether it is of its spec too.
 func (now Observation) ofCRD() bool {
-	return now.CRD != nil && now.Policy != nil && now.Policy.Status.CRD != nil &&
-		now.Policy.Status.CRD.UID == now.CRD.UID && now.Policy.Status.CRD.Generation == now.CRD.Generation
+	is := now.Policy.Status.CRD
+	return is != nil && is.UID == now.CRD.UID && is.Generation == now.CRD.Generation
 }
 
 func (now Observation) current() bool {
@@ -135,12 +116,8 @@ func (now Observation) current() bool {
 // unlisted returns the objects that are stored at a version that status.storedVersions lists
 // neither before nor after the read of etcd.
 func (now Observation) unlisted() map[string]Stored {
-	all := map[string]Stored{}
-	for name, is := range now.Stored {
-		if now.CRD != nil && now.After != nil && !slices.Contains(slices.Concat(now.CRD.Status.StoredVersions, now.After.Status.StoredVersions), is.Version) {
-			all[name] = is
-		}
-	}
+	all, listed := maps.Clone(now.Stored), slices.Concat(now.CRD.Status.StoredVersions, now.After.Status.StoredVersions)
+	maps.DeleteFunc(all, func(_ string, is Stored) bool { return slices.Contains(listed, is.Version) })
 	return all
 }
 
@@ -156,9 +133,6 @@ func (now Observation) StillPruned() int64 {
 // namedBy returns the Service of the operator that a CRD converts through, and the hash of the
 // ruleset; empty if there is none.
 func namedBy(crd *apiextensionsv1.CustomResourceDefinition) (service, hash string) {
-	if crd == nil {
-		return "", ""
-	}
 	is := observed.WebhookService(crd)
 	if is == nil || is.Path == nil || is.Name != names.Child(crd.Name) && names.FleetOf(is.Name) == "" {
 		return "", ""
@@ -176,51 +150,38 @@ type observer struct {
 // observe observes all subjects. An error means that a request failed.
 func (p *player) observe(ctx context.Context, s Step) (map[string]Observation, error) {
 	all := map[string]Observation{}
-	for _, subject := range s.After.Subjects {
-		o := &observer{&Observation{Time: time.Now(), Subject: subject, State: s.After, Pruned: p.pruned[subject.Name]}, p.cluster, nil}
+	for name, subject := range sorted(s.After.Subjects) {
+		o := &observer{&Observation{Time: time.Now(), Subject: subject, State: s.After, Pruned: p.pruned[name]}, p.cluster, nil}
 		// The policy is read before the bytes that its status describes.
-		o.CRD, o.Policy = find(ctx, o, definitionOf(subject.Name)), find(ctx, o, policyOf(subject.Name))
+		o.get(ctx, crdOf(name), &o.CRD)
+		o.get(ctx, crdOf(name), &o.Policy)
 		o.observeChildren(ctx)
 		if subject.Fleet != "" {
-			o.Fleet = find(ctx, o, &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: subject.Fleet}})
+			o.get(ctx, subject.Fleet, &o.Fleet)
 		}
-		o.observeRulesets(ctx)
 		o.observeBytes(ctx)
-		o.After = find(ctx, o, definitionOf(subject.Name))
+		o.get(ctx, crdOf(name), &o.After)
 		o.observeReads(ctx)
 		o.observePods(ctx)
 		if o.err != nil {
-			return nil, fmt.Errorf("observe %s: %w", subject.Name, o.err)
+			return nil, fmt.Errorf("observe %s: %w", name, o.err)
 		}
-		all[subject.Name] = *o.Observation
+		all[name] = *o.Observation
 	}
 	return all, nil
 }
 
-// find reads an object; it returns nil if that does not exist.
-func find[T client.Object](ctx context.Context, o *observer, object T) (none T) {
-	if o.err != nil {
-		return none
+// get reads an object, which stays empty if it does not exist.
+func (o *observer) get(ctx context.Context, name string, object client.Object) {
+	if o.err == nil {
+		o.err = client.IgnoreNotFound(o.client.Get(ctx, client.ObjectKey{Name: name}, object))
 	}
-	err := o.client.Get(ctx, client.ObjectKeyFromObject(object), object)
-	if o.err = client.IgnoreNotFound(err); err != nil {
-		return none
-	}
-	return object
 }
 
 func (o *observer) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	if o.err == nil {
 		o.err = o.client.List(ctx, list, options...)
 	}
-}
-
-func definitionOf(subject string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdOf(subject)}}
-}
-
-func policyOf(subject string) *v1alpha1.ConversionPolicy {
-	return &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(subject)}}
 }
 
 // childKinds are the kinds that the operator creates, and those that Kubernetes creates for them.
@@ -230,35 +191,31 @@ var childKinds = []string{"Job.v1.batch", "Deployment.v1.apps", "PodDisruptionBu
 	"ClusterRole.v1.rbac.authorization.k8s.io", "ClusterRoleBinding.v1.rbac.authorization.k8s.io",
 	"FlowSchema.v1.flowcontrol.apiserver.k8s.io", "ValidatingWebhookConfiguration.v1.admissionregistration.k8s.io"}
 
-// observeChildren lists the objects of a subject in the whole cluster, and reads the records of migrations.
+// observeChildren lists the objects of a subject in the whole cluster, and reads the records of migrations, and which
+// rulesets of the policy are stored, also in the ConfigMaps of fleets.
 func (o *observer) observeChildren(ctx context.Context) {
+	own := instanceOf(o.Subject.Name)
+	o.Rulesets = map[string][]string{}
 	for _, name := range childKinds {
 		list := &unstructured.UnstructuredList{}
 		kind, _ := schema.ParseKindArg(name)
 		list.SetGroupVersionKind(*kind)
-		o.list(ctx, list, client.MatchingLabels{names.InstanceLabel: instanceOf(o.Subject.Name)})
+		o.list(ctx, list, client.HasLabels{names.InstanceLabel})
 		for _, item := range list.Items {
-			pods, _, _ := unstructured.NestedInt64(item.Object, "status", "active")
-			o.Children = append(o.Children, child{item.GetKind(), item.GetName(), item.GetLabels()[names.RunLabel], item.GetKind() == "Job" && pods > 0})
+			instance := item.GetLabels()[names.InstanceLabel]
+			rulesets, _, _ := unstructured.NestedMap(item.Object, "binaryData")
+			for key := range sorted(rulesets) {
+				if hash, is := conversion.StoredHash(key); is && key == conversion.StoredName(own, hash) {
+					o.Rulesets[instance] = append(o.Rulesets[instance], hash)
+				}
+			}
+			if instance != own {
+				continue
+			}
+			o.Children = append(o.Children, item)
 			if text, found, _ := unstructured.NestedString(item.Object, "data", contract.RecordKey); found {
 				record, err := contract.ParseRecord([]byte(text))
 				o.Records, o.err = append(o.Records, record), errors.Join(o.err, err)
-			}
-		}
-	}
-}
-
-// observeRulesets reads which rulesets of the policy are stored.
-func (o *observer) observeRulesets(ctx context.Context) {
-	all, own := &corev1.ConfigMapList{}, instanceOf(o.Subject.Name)
-	o.list(ctx, all, client.InNamespace(system), client.HasLabels{names.InstanceLabel})
-	o.Rulesets = map[string][]string{}
-	for _, configMap := range all.Items {
-		instance := configMap.Labels[names.InstanceLabel]
-		for key := range sorted(configMap.BinaryData) {
-			hash, is := conversion.StoredHash(key)
-			if owner, _ := conversion.StoredOwner(key); is && (owner == own || instance == own) {
-				o.Rulesets[instance] = append(o.Rulesets[instance], hash)
 			}
 		}
 	}
@@ -294,30 +251,34 @@ func (o *observer) observeReads(ctx context.Context) {
 	}
 }
 
-// observePods connects to each converter pod as API servers do, with caBundle, and if that has changed
-// meanwhile with the new one. The pods are those that the CRD names, or those that the policy wants.
+// observePods observes the pods that the CRD names, or those that the policy wants.
 func (o *observer) observePods(ctx context.Context) {
-	service, _ := namedBy(o.CRD)
+	service, _ := namedBy(&o.CRD)
 	instance, all := cmp.Or(service, o.Subject.instance()), &corev1.PodList{}
 	o.list(ctx, all, client.InNamespace(system), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: instance})
 	for _, each := range all.Items {
 		is := pod{Name: each.Name, Ready: isReady(each)}
-		target := probe.Target{Address: net.JoinHostPort(each.Status.PodIP, strconv.Itoa(workload.ContainerPort)), ServerName: names.ServiceName(instance, system)}
-		for crd := o.CRD; service != "" && is.Ready; crd = find(ctx, o, definitionOf(o.Subject.Name)) {
-			target.CABundle = observed.Cluster{CRD: crd}.ActiveCABundle()
-			if is.probe(ctx, target); crd != o.CRD || !untrusted(is.Refused) {
-				break
-			}
+		if service != "" && is.Ready {
+			o.connect(ctx, &is, probe.Target{Address: net.JoinHostPort(each.Status.PodIP, strconv.Itoa(workload.ContainerPort)), ServerName: names.ServiceName(instance, system)})
 		}
 		o.Pods = append(o.Pods, is)
 	}
 }
 
-func (is *pod) probe(ctx context.Context, target probe.Target) {
+// connect connects to a converter pod as API servers do, with caBundle, and if that has changed meanwhile with the
+// new one.
+func (o *observer) connect(ctx context.Context, is *pod, target probe.Target) {
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
-	result, err := probe.Pod(ctx, target)
-	is.NotAfter, is.Rulesets, is.Refused = result.NotAfter, result.RulesetHashes, err
+	crd := &o.CRD
+	for range 2 {
+		target.CABundle = observed.Cluster{CRD: crd}.ActiveCABundle()
+		if is.Result, is.Refused = probe.Pod(ctx, target); !untrusted(is.Refused) {
+			return
+		}
+		crd = &apiextensionsv1.CustomResourceDefinition{}
+		o.get(ctx, crdOf(o.Subject.Name), crd)
+	}
 }
 
 // untrusted reports whether a connection failed because caBundle does not verify the certificate.

@@ -4,6 +4,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
@@ -87,7 +90,7 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 	p.teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
 	p.teller.Title(fmt.Sprintf("Seed %d, for %s", seed, lasts))
 	steps, until := NewSequence(seed), time.Now().Add(lasts)
-	first := Step{Before: steps.clone(), After: steps.clone()}
+	first := Step{Before: steps.State, After: steps.State}
 	err = errors.Join(p.teller.Failure(), eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.apply(ctx, first) }))
 	for err == nil && time.Now().Before(until) {
 		err = p.play(ctx, steps.Next())
@@ -131,58 +134,48 @@ func (p *player) do(ctx context.Context, s Step) error {
 // checkInvariants observes until the invariants hold: those that always hold and, if the step waits,
 // those that hold once nothing changes any more.
 func (p *player) checkInvariants(ctx context.Context, s Step) error {
-	var always error
-	err := eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
+	always, atRest := Always, AtRest
+	if s.Gentle {
+		always = slices.Concat(Always, []Invariant{readable})
+	}
+	if actionNamed(s.Action).breaks {
+		always, atRest = nil, slices.Concat(Always, AtRest)
+	}
+	return eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
 		all, err := p.observe(ctx, s)
 		if err != nil {
 			return err
 		}
-		var never, notYet []string
+		var never, notYet []error
 		for name, now := range sorted(all) {
-			wrong := Check(Always, now, p.last[name])
-			if s.Gentle {
-				wrong = append(wrong, Check([]Invariant{readable}, now, now)...)
-			}
-			if actionNamed(s.Action).breaks {
-				notYet = append(notYet, wrong...)
-			} else {
-				never = append(never, wrong...)
-			}
-			notYet = append(notYet, Check(AtRest, now, p.last[name])...)
+			never = append(never, Check(always, now, p.last[name])...)
+			notYet = append(notYet, Check(atRest, now, p.last[name])...)
 			p.pruned[name] = now.StillPruned()
 		}
 		p.last = all
-		if always = asError(never); always != nil || !s.Waits {
-			return nil //nolint:nilerr // always is reported below, without a wait
+		switch {
+		case len(never) > 0:
+			return reconcile.TerminalError(fmt.Errorf("what must never be:\n%w", errors.Join(never...)))
+		case s.Waits:
+			return errors.Join(notYet[:min(len(notYet), 10)]...)
 		}
-		return asError(notYet[:min(len(notYet), 10)])
-	})
-	if always != nil {
-		return fmt.Errorf("what must never be:\n%w", always)
-	}
-	return err
-}
-
-func asError(wrong []string) error {
-	if len(wrong) == 0 {
 		return nil
-	}
-	return errors.New(strings.Join(wrong, "\n"))
+	})
 }
 
-// eventually calls try until it returns no error. On a timeout it returns the last error that the
-// deadline itself did not cause.
+// eventually calls try until it returns no error, or a terminal one. On a timeout it returns the last error that
+// the deadline itself did not cause.
 func eventually(ctx context.Context, what string, try func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, pause, patience, true, func(ctx context.Context) (bool, error) {
 		err := try(ctx)
-		if last == nil || ctx.Err() == nil {
+		if last == nil || err == nil || ctx.Err() == nil {
 			last = err
 		}
-		return err == nil, nil
+		return err == nil || errors.Is(err, reconcile.TerminalError(nil)), nil
 	})
-	if err != nil {
-		return fmt.Errorf("expected that %s; found after %s at most: %w", what, patience, last)
+	if err = cmp.Or(last, err); err != nil {
+		return fmt.Errorf("expected that %s, within %s: %w", what, patience, err)
 	}
 	return nil
 }
@@ -229,22 +222,22 @@ func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
 		if err != nil {
 			return nil //nolint:nilerr // failures cause it
 		}
-		now := Observation{Subject: s.After.subject(each.Subject), Reads: map[string]map[string]any{each.Version: {each.Name: object.Object["spec"]}}}
-		return asError(Check([]Invariant{readsAsWritten}, now, now))
+		now := Observation{Subject: s.After.Subjects[each.Subject], Reads: map[string]map[string]any{each.Version: {each.Name: object.Object["spec"]}}}
+		return errors.Join(Check([]Invariant{readsAsWritten}, now, now)...)
 	})
 }
 
 // unchanged returns what reads the same before and after a step, and during it.
 func (s Step) unchanged() (all []object) {
-	for i, is := range s.After.Subjects {
-		was := s.Before.Subjects[i]
-		if actionNamed(s.Action).breaks && s.Target == is.Name {
+	for subject, is := range s.After.Subjects {
+		if actionNamed(s.Action).breaks && s.Target == subject {
 			continue
 		}
+		was := s.Before.Subjects[subject]
 		for name, record := range was.Objects {
 			for _, version := range was.served() {
 				if slices.Contains(is.served(), version) && reflect.DeepEqual(is.Objects[name].spec(version), record.spec(version)) {
-					all = append(all, object{is.Name, name, version})
+					all = append(all, object{subject, name, version})
 				}
 			}
 		}
@@ -258,22 +251,29 @@ func (p *player) act(ctx context.Context, s Step) error {
 	if a.do != nil {
 		return a.do(p, ctx, s)
 	}
-	if a.shell != "" {
-		_, err := p.teller.Run(ctx, "env", "CRD="+crdOf(s.Target), "INSTANCE="+instanceOf(s.Target), "VARIANT="+s.Detail, "STEP="+s.text(),
-			"bash", "-euo", "pipefail", "-c", a.shell)
-		if err != nil {
-			return err
-		}
+	if err := p.script(ctx, a, s); err != nil {
+		return err
 	}
 	return p.apply(ctx, s)
+}
+
+// script runs the script of an action, if it has one.
+func (p *player) script(ctx context.Context, a action, s Step) error {
+	if a.shell == "" {
+		return nil
+	}
+	_, err := p.teller.Run(ctx, "env", "CRD="+crdOf(s.Target), "INSTANCE="+instanceOf(s.Target), "VARIANT="+s.Detail, "STEP="+s.text(),
+		"bash", "-euo", "pipefail", "-c", a.shell)
+	return err
 }
 
 // apply makes policies, CRDs and fleets what their authors want after a step. If a step changes a policy,
 // it is the operator that changes the CRD.
 func (p *player) apply(ctx context.Context, s Step) error {
 	var err error
-	for i, is := range s.After.Subjects {
-		was, policy, crd := s.Before.Subjects[i], policyOf(is.Name), definitionOf(is.Name)
+	for name, is := range sorted(s.After.Subjects) {
+		was, policy, crd := s.Before.Subjects[name], &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
+		policy.Name, crd.Name = crdOf(name), crdOf(name)
 		newPolicy, newCRD := !equality.Semantic.DeepEqual(was.Policy, is.Policy), !equality.Semantic.DeepEqual(was.CRD, is.CRD)
 		if newPolicy && is.Policy != nil {
 			err = errors.Join(err, p.put(ctx, policy, func() { policy.Spec = *is.Policy.DeepCopy() }))
@@ -301,8 +301,8 @@ func (p *player) put(ctx context.Context, object client.Object, set func()) erro
 // pruneStoredVersions removes every version but the storage version from status.storedVersions
 // without rewriting objects, as some instructions advise.
 func (p *player) pruneStoredVersions(ctx context.Context, s Step) error {
-	crd := definitionOf(s.Target)
-	if err := p.cluster.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := p.cluster.Get(ctx, client.ObjectKey{Name: crdOf(s.Target)}, crd); err != nil {
 		return err
 	}
 	crd.Status.StoredVersions = []string{crds.StorageVersion(crd)}

@@ -96,48 +96,65 @@ func newSequence(seed uint64, state State, actions []action) *Sequence {
 func (q *Sequence) Next() Step {
 	for {
 		a := pick(q.random, q.lots)
-		targets, variants := a.on(q), []string{""}
+		targets := q.targets(a)
 		if len(targets) == 0 || a.idle && !q.idle {
 			continue
 		}
-		name := pick(q.random, targets)
-		t := target{q.subject(name), q.Fleets[name]}
-		if a.variants != nil {
-			variants = slices.DeleteFunc(a.variants(t.Subject), func(variant string) bool {
-				return slices.Contains(fleetNames, variant) && q.Fleets[variant] == nil // a world without fleets
-			})
-		}
+		target := pick(q.random, targets)
+		variants := slices.DeleteFunc(slices.Clone(a.each()), func(variant string) bool {
+			inWorld := !slices.Contains(fleetNames, variant) || q.Fleets[variant] != nil
+			return !inWorld || a.possible != nil && !a.possible(q.Subjects[target], variant)
+		})
 		if len(variants) > 0 {
-			return q.take(a, t, name, pick(q.random, variants))
+			return q.take(a, target, pick(q.random, variants))
 		}
 	}
 }
 
+// targets returns the fleets and subjects that an action can affect now, or an empty name for the cluster.
+func (q *Sequence) targets(a action) (all []string) {
+	if a.fleet == nil && a.subject == nil {
+		return []string{""}
+	}
+	for name := range sorted(q.Fleets) {
+		if a.fleet != nil && a.fleet(q.State, name) {
+			all = append(all, name)
+		}
+	}
+	for name, s := range sorted(q.Subjects) {
+		if a.subject != nil && a.subject(s) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // take applies a step to the expected state.
-func (q *Sequence) take(a action, t target, name, detail string) Step {
+func (q *Sequence) take(a action, name, detail string) Step {
 	q.number++
-	s := Step{Number: q.number, Action: a.name, Target: name, Detail: detail, Before: q.clone(), Gentle: a.gentle && q.idle}
+	s := Step{Number: q.number, Action: a.name, Target: name, Detail: detail, Before: q.State, Gentle: a.gentle && q.idle}
+	q.State = q.clone()
 	if a.change != nil {
-		a.change(t, s)
+		a.change(target{q.Subjects[name], q.Fleets[name]}, s)
 	}
 	if !a.breaks {
 		s.Writes = q.writes(s.Before)
 	}
 	q.idle = a.waits || s.Gentle || q.random.IntN(100) < 60
-	s.Waits, s.After = q.idle, q.clone()
+	s.Waits, s.After = q.idle, q.State
 	return s
 }
 
 // writes applies random writes of clients, each to another object, at versions that are served before and
 // after the step. An object that keeps a version from being removed stays as it is until the policy changes.
 func (q *Sequence) writes(before State) (all []Write) {
-	for i, s := range q.Subjects {
-		usable := slices.DeleteFunc(s.served(), func(version string) bool { return !slices.Contains(before.Subjects[i].served(), version) })
+	for name, s := range sorted(q.Subjects) {
+		usable := slices.DeleteFunc(s.served(), func(version string) bool { return !slices.Contains(before.Subjects[name].served(), version) })
 		if len(usable) == 0 {
 			continue
 		}
 		for _, number := range q.random.Perm(objectNames)[:q.random.IntN(writesAtMost+1)] {
-			w := Write{object{s.Name, fmt.Sprintf("job-%02d", number), pick(q.random, usable)}, q.random.IntN(8) == 0, randomRecord(q.random)}
+			w := Write{object{name, fmt.Sprintf("job-%02d", number), pick(q.random, usable)}, q.random.IntN(8) == 0, randomRecord(q.random)}
 			was, exists := s.Objects[w.Name]
 			if w.Delete && !exists || slices.ContainsFunc(versions, func(version string) bool { return s.blocker(version) == w.Name }) {
 				continue

@@ -6,7 +6,10 @@ package soak
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +22,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 )
 
 // stepsOf returns the first steps of a seed.
@@ -34,44 +38,33 @@ func TestSeedIsReproducible(t *testing.T) {
 	expect.Equal(t, "the steps of seeds 7 and 8 are the same", false, fmt.Sprint(stepsOf(7, 500)) == fmt.Sprint(stepsOf(8, 500)))
 }
 
-// TestAllVariantsOccur: testdata/variants.txt has all actions with all their variants. None is impossible.
-func TestAllVariantsOccur(t *testing.T) {
-	came := map[string]bool{}
-	for seed := range uint64(10) {
-		for _, s := range stepsOf(seed, 1000) {
-			came[strings.TrimSuffix(s.Action+": "+s.Detail, ": ")] = true
-			for _, is := range s.After.Subjects {
-				came["a removal is blocked"] = came["a removal is blocked"] || slices.ContainsFunc(versions, func(version string) bool { return is.blocker(version) != "" })
-			}
-		}
-	}
-	for _, a := range actions {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(came)), func(one string) bool { return strings.HasPrefix(one, a.name) }) {
-			t.Errorf("%q never comes", a.name)
-		}
-	}
-	golden.Check(t, strings.Join(slices.Sorted(maps.Keys(came)), "\n")+"\n", "variants.txt")
-}
-
-// TestStepsAreAllowed: no step is something that an API server rejects, or that the documentation
-// tells users not to do.
-func TestStepsAreAllowed(t *testing.T) {
+// TestSequences: no step is something that an API server rejects, or that the documentation tells users not to do.
+// None is impossible: testdata/variants.txt has all actions with all their variants.
+func TestSequences(t *testing.T) {
+	came, actionsCame := map[string]bool{}, map[string]bool{}
 	for seed := range uint64(10) {
 		idle := true
 		for _, s := range stepsOf(seed, 1000) {
 			expect.Equal(t, fmt.Sprintf("seed %d, step %v", seed, s), "", forbidden(s, idle))
-			idle = s.Waits
+			idle, actionsCame[s.Action] = s.Waits, true
+			came[strings.TrimSuffix(s.Action+": "+s.Detail, ": ")] = true
+			for _, is := range s.After.Subjects {
+				blocked := slices.ContainsFunc(versions, func(version string) bool { return is.blocker(version) != "" })
+				came["a removal is blocked"] = came["a removal is blocked"] || blocked
+			}
 		}
 	}
+	expect.Equal(t, "actions that came", len(actions), len(actionsCame))
+	golden.Check(t, strings.Join(slices.Sorted(maps.Keys(came)), "\n")+"\n", "variants.txt")
 }
 
 func forbidden(s Step, idle bool) string {
 	if !idle && (actionNamed(s.Action).idle || s.Gentle) || s.Gentle && !s.Waits {
 		return "something else may change"
 	}
-	for i, is := range s.After.Subjects {
-		was := s.Before.Subjects[i]
-		switch mine := s.Target == is.Name; {
+	for name, is := range s.After.Subjects {
+		was := s.Before.Subjects[name]
+		switch mine := s.Target == name; {
 		case is.CRD == nil && (is.Policy != nil || len(is.Objects) > 0):
 			return "there is something without a definition"
 		case is.CRD != nil && (is.version(hub) == nil || !slices.Contains(is.served(), crds.StorageVersion(is.CRD))):
@@ -96,7 +89,7 @@ func forbidden(s Step, idle bool) string {
 		}
 	}
 	for _, w := range s.Writes {
-		before, after := s.Before.subject(w.Subject), s.After.subject(w.Subject)
+		before, after := s.Before.Subjects[w.Subject], s.After.Subjects[w.Subject]
 		_, existed := before.Objects[w.Name]
 		if !slices.Contains(before.served(), w.Version) || !slices.Contains(after.served(), w.Version) || w.Delete && !existed {
 			return w.String() + ", which is not there all the while"
@@ -108,11 +101,11 @@ func forbidden(s Step, idle bool) string {
 // TestUnchanged: objects that a step writes, or can affect in any way, are not compared.
 func TestUnchanged(t *testing.T) {
 	before := newState([]string{"a"}, nil)
-	before.Subjects[0].begin("")
-	before.Subjects[0].Objects = map[string]record{"job-01": {}, "job-02": {}}
+	before.Subjects["a"].begin("")
+	before.Subjects["a"].Objects = map[string]record{"job-01": {}, "job-02": {}}
 	s := Step{Action: "serve", Target: "a", Before: before, After: before.clone()}
-	s.After.Subjects[0].add(joined)
-	s.After.Subjects[0].Objects["job-02"] = record{HostPort: "other"}
+	s.After.Subjects["a"].add(joined)
+	s.After.Subjects["a"].Objects["job-02"] = record{"hostPort": "other"}
 	expect.Equal(t, "unchanged", []object{{"a", "job-01", hub}}, s.unchanged())
 	s.Action = "overwrite conversion"
 	expect.Equal(t, "unchanged while another client's conversion is in force", nil, s.unchanged())
@@ -132,6 +125,23 @@ func TestMatches(t *testing.T) {
 		got := slices.DeleteFunc(slices.Clone(processes), func(name string) bool { return !matches(name, "/x", strings.Fields(line), nil) })
 		expect.Equal(t, line, want, got)
 	}
+}
+
+// TestScripts: testdata/commands.txt has what the scripts of actions run, if testdata/kubectl succeeds.
+func TestScripts(t *testing.T) {
+	stub, err := filepath.Abs("testdata")
+	expect.NoError(t, err)
+	t.Setenv("PATH", stub+":"+os.Getenv("PATH"))
+	t.Setenv("COMMANDS", filepath.Join(t.TempDir(), "commands"))
+	p := &player{teller: scenarios.NewTeller(io.Discard, ".")}
+	for _, a := range actions {
+		for _, variant := range a.each() {
+			expect.NoError(t, p.script(t.Context(), a, Step{Number: 7, Target: "a", Detail: variant}))
+		}
+	}
+	commands, err := os.ReadFile(os.Getenv("COMMANDS"))
+	expect.NoError(t, err)
+	golden.Check(t, string(commands), "commands.txt")
 }
 
 // TestRecordsMatchRules: over a long sequence of writes, the model of objects, which does not use

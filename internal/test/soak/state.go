@@ -41,11 +41,10 @@ var (
 	policyManifest []byte
 )
 
-// State is the expected state of the cluster, computed from the steps alone.
+// State is the expected state of the cluster by name, computed from the steps alone. Fleets exist all the time.
 type State struct {
-	Subjects []*Subject
-	// Fleets exist all the time.
-	Fleets map[string]*v1alpha1.ConverterFleetSpec
+	Subjects map[string]*Subject
+	Fleets   map[string]*v1alpha1.ConverterFleetSpec
 }
 
 // Subject is one CustomResourceDefinition and its policy.
@@ -66,9 +65,9 @@ type crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
 
 // newState has subjects that do not exist yet, and fleets.
 func newState(subjects, fleets []string) State {
-	state := State{Fleets: map[string]*v1alpha1.ConverterFleetSpec{}}
+	state := State{map[string]*Subject{}, map[string]*v1alpha1.ConverterFleetSpec{}}
 	for _, name := range subjects {
-		state.Subjects = append(state.Subjects, &Subject{Name: name})
+		state.Subjects[name] = &Subject{Name: name}
 	}
 	for _, name := range fleets {
 		state.Fleets[name] = &v1alpha1.ConverterFleetSpec{Replicas: new(int32(3)),
@@ -78,11 +77,9 @@ func newState(subjects, fleets []string) State {
 }
 
 func (is State) clone() State {
-	is.Subjects, is.Fleets = slices.Clone(is.Subjects), maps.Clone(is.Fleets)
-	for i, s := range is.Subjects {
-		copied := *s
-		copied.CRD, copied.Policy, copied.Objects = s.CRD.DeepCopy(), s.Policy.DeepCopy(), maps.Clone(s.Objects)
-		is.Subjects[i] = &copied
+	is.Subjects, is.Fleets = maps.Clone(is.Subjects), maps.Clone(is.Fleets)
+	for name, s := range is.Subjects {
+		is.Subjects[name] = &Subject{name, s.CRD.DeepCopy(), s.Policy.DeepCopy(), s.Fleet, maps.Clone(s.Objects)}
 	}
 	for name, fleet := range is.Fleets {
 		is.Fleets[name] = fleet.DeepCopy()
@@ -90,19 +87,14 @@ func (is State) clone() State {
 	return is
 }
 
-// subject returns a subject, or nil.
-func (is State) subject(name string) *Subject {
-	for _, s := range is.Subjects {
-		if s.Name == name {
-			return s
-		}
-	}
-	return nil
-}
-
 // follows reports whether all users of a fleet write their CRD and their rulesets.
 func (is State) follows(fleet string) bool {
-	return !slices.ContainsFunc(is.Subjects, func(s *Subject) bool { return s.CRD != nil && s.Fleet == fleet && !s.active() })
+	for _, s := range is.Subjects {
+		if s.CRD != nil && s.Fleet == fleet && !s.active() {
+			return false
+		}
+	}
+	return true
 }
 
 func groupOf(name string) string { return name + ".soak.example.com" }
@@ -127,24 +119,22 @@ func (s *Subject) paused() bool    { return s.Policy != nil && s.Policy.Paused }
 // active reports whether the policy exists and is not paused, migrates whether its migrations are not
 // suspended either.
 func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Paused }
+func (s *Subject) ownPods() bool  { return s.active() && s.Fleet == "" }
 func (s *Subject) migrates() bool { return s.active() && !s.Policy.Migration.Suspend }
+
+// definition returns the CRD; one without versions if it does not exist.
+func (s *Subject) definition() *apiextensionsv1.CustomResourceDefinition {
+	return cmp.Or(s.CRD, &apiextensionsv1.CustomResourceDefinition{})
+}
 
 // version returns a version of the CRD, or nil.
 func (s *Subject) version(name string) *crdVersion {
-	if s.CRD == nil {
-		return nil
-	}
-	is, _ := crds.Version(s.CRD, name)
+	is, _ := crds.Version(s.definition(), name)
 	return is
 }
 
 // served returns the names of the served versions.
-func (s *Subject) served() []string {
-	if s.CRD == nil {
-		return nil
-	}
-	return crds.ServedVersions(s.CRD)
-}
+func (s *Subject) served() []string { return crds.ServedVersions(s.definition()) }
 
 // Definition returns the CRD after its author changed the present one. By now, the author's manifest has the
 // policy's changes of versions, with their deprecation warnings.
@@ -207,21 +197,17 @@ func (s *Subject) store(name string) {
 	}
 }
 
-// remove removes a version, and what only it can express.
+// remove removes a version. Annotations hold what only it can express until the policy drops that: the version may
+// come back.
 func (s *Subject) remove(name string) {
 	s.CRD.Spec.Versions = slices.DeleteFunc(s.CRD.Spec.Versions, func(is crdVersion) bool { return is.Name == name })
-	for key, object := range s.Objects {
-		s.Objects[key] = object.with(name, nil)
-	}
 }
 
 // retirement returns how the policy retires a version; the zero value if it does not.
 func (s *Subject) retirement(name string) v1alpha1.Retirement {
-	if s.Policy != nil {
-		for _, is := range s.Policy.Retirement {
-			if string(is.Version) == name {
-				return is
-			}
+	for _, is := range cmp.Or(s.Policy, &spec{}).Retirement {
+		if string(is.Version) == name {
+			return is
 		}
 	}
 	return v1alpha1.Retirement{}
@@ -248,6 +234,9 @@ func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts 
 		is.Served = action != v1alpha1.RetirementUnserve
 	case s.blocker(name) == "":
 		s.remove(name)
+		for key, object := range s.Objects {
+			s.Objects[key] = object.with(record{ownFields[name]: nil})
+		}
 	}
 }
 
@@ -256,7 +245,7 @@ func (s *Subject) blocker(name string) string {
 	is := s.retirement(name)
 	if is.Action == v1alpha1.RetirementRemove && len(is.AcceptedLosses) == 0 && s.version(name) != nil {
 		for object, content := range sorted(s.Objects) {
-			if content.Own[name] != nil {
+			if content[ownFields[name]] != nil {
 				return object
 			}
 		}
@@ -264,14 +253,9 @@ func (s *Subject) blocker(name string) string {
 	return ""
 }
 
-// record is the content of an object, independent of versions. What it is in each version does not use the
-// operator's code.
-type record struct {
-	HostPort string // host:port
-	Replicas int64
-	// Own has the value of the field that only one version has, by version; none if the field is absent.
-	Own map[string]any
-}
+// record is the content of an object, independent of versions: "hostPort", which is "host:port", "replicas", and the
+// fields that only one version has; nil for an absent field.
+type record map[string]any
 
 // ownFields are the fields of the spec that only one version has. Objects that are stored at another
 // version preserve them in an annotation.
@@ -279,68 +263,60 @@ var ownFields = map[string]string{hub: "tags", joined: "note", nested: "timeoutS
 
 func ownPath(version string) string { return ".spec." + ownFields[version] }
 
-// spec returns the record as an object's spec at a version.
+// spec returns the record as an object's spec at a version, without the operator's code.
 func (r record) spec(version string) map[string]any {
-	host, port, _ := strings.Cut(r.HostPort, ":")
-	spec, replicas := map[string]any{}, "replicas"
-	switch version {
-	case hub:
-		spec["host"], spec["port"] = host, port
-	case joined:
-		spec["hostPort"] = r.HostPort
-	case nested:
-		spec["address"], replicas = map[string]any{"host": host, "port": port}, "size"
-	}
-	if r.Replicas != 0 {
-		spec[replicas] = r.Replicas
-	}
-	if own := r.Own[version]; own != nil {
-		spec[ownFields[version]] = own
-	}
+	hostPort, _ := r["hostPort"].(string)
+	host, port, _ := strings.Cut(hostPort, ":")
+	spec := map[string]map[string]any{
+		hub:    {"host": host, "port": port, "replicas": r["replicas"], "tags": r["tags"]},
+		joined: {"hostPort": hostPort, "replicas": r["replicas"], "note": r["note"]},
+		nested: {"address": map[string]any{"host": host, "port": port}, "size": r["replicas"], "timeoutSeconds": r["timeoutSeconds"]},
+	}[version]
+	maps.DeleteFunc(spec, func(_ string, value any) bool { return value == nil })
 	return spec
 }
 
 // preserved returns the annotation with the values of a version; nil if it has none.
 func (r record) preserved(version string) any {
-	if r.Own[version] == nil {
+	own := ownFields[version]
+	if r[own] == nil {
 		return nil
 	}
-	return map[string]any{"format": int64(preserve.Format), "hidden": map[string]any{"/spec/" + ownFields[version]: r.Own[version]}}
+	return map[string]any{"format": int64(preserve.Format), "hidden": map[string]any{"/spec/" + own: r[own]}}
 }
 
-// with returns the record with another value of a version's own field; nil removes it.
-func (r record) with(version string, own any) record {
-	all := map[string]any{version: own}
-	for other, value := range r.Own {
-		if other != version {
-			all[other] = value
-		}
-	}
-	r.Own = all
-	return r
+// with returns the record with other values of some fields.
+func (r record) with(values record) record {
+	all := record{}
+	maps.Copy(all, r)
+	maps.Copy(all, values)
+	return all
 }
 
 // overwritten returns the record after a client replaced it at a version. Fields that this version
 // does not have keep their values.
 func (r record) overwritten(version string, by record) record {
-	r.HostPort, r.Replicas = by.HostPort, by.Replicas
-	return r.with(version, by.Own[version])
+	own := ownFields[version]
+	return r.with(record{"hostPort": by["hostPort"], "replicas": by["replicas"], own: by[own]})
 }
 
 func randomRecord(random *rand.Rand) record {
-	r := record{HostPort: fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)), Replicas: random.Int64N(4), Own: map[string]any{}}
+	r := record{"hostPort": fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535))}
+	if replicas := random.Int64N(4); replicas > 0 {
+		r["replicas"] = replicas
+	}
 	if random.IntN(2) == 0 {
-		r.Own[joined] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
+		r["note"] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
 	}
 	var tags []any
 	for range random.IntN(3) {
 		tags = append(tags, fmt.Sprintf("tag-%d", random.IntN(10)))
 	}
 	if len(tags) > 0 {
-		r.Own[hub] = tags
+		r["tags"] = tags
 	}
 	if random.IntN(2) == 0 {
-		r.Own[nested] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
+		r["timeoutSeconds"] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
 	}
 	return r
 }

@@ -5,13 +5,12 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"github.com/conversion-operator/conversion-operator/internal/test/soak"
 )
@@ -27,10 +26,7 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := soak.Run(ctx, os.Stdout, *seed, *lasts)
-	stop()
-	if err != nil {
+	if err := soak.Run(signals.SetupSignalHandler(), os.Stdout, *seed, *lasts); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
