@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -127,8 +129,14 @@ func (d download) get(ctx context.Context, client *http.Client, name, out string
 			return fmt.Errorf("%s: %w", d.file, err)
 		}
 	}
-	_, _ = fmt.Fprintf(progress, "downloaded %s, %d MB, in %.1f s\n", name, len(content)>>20, time.Since(start).Seconds())
-	return os.WriteFile(out, content, 0o755) //nolint:gosec // it is a program
+	err = os.WriteFile(out, content, 0o755) //nolint:gosec // it is a program
+	if errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("%w: free some space, or set %s to a folder with 2 GiB", err, CacheVariable)
+	}
+	if err == nil {
+		_, _ = fmt.Fprintf(progress, "downloaded %s, %d MB, in %.1f s\n", name, len(content)>>20, time.Since(start).Seconds())
+	}
+	return err
 }
 
 func read(ctx context.Context, client *http.Client, url string) ([]byte, error) {
