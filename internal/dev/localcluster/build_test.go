@@ -295,6 +295,17 @@ func TestDownloadWithoutSpace(t *testing.T) {
 	expect.Equal(t, "progress", "", progress.String())
 }
 
+// TestInterruptedDownload: it is no reason to build.
+func TestInterruptedDownload(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
+	defer server.Close()
+	b := builder{progress: io.Discard, downloads: map[string]download{"a": {server.URL, server.URL}}}
+	if _, err := b.fetch(ctx, []target{{name: "a"}}, t.TempDir()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v", err)
+	}
+}
+
 // replaceArchive replaces the archive of etcd by a truncated one, with its sum.
 func replaceArchive(files map[string]string) {
 	for path, content := range files {
