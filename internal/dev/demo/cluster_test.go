@@ -110,7 +110,7 @@ func TestClusterInUse(t *testing.T) {
 	for cluster, want := range map[string]string{
 		"local": "assets\ndown --name demo\nup --name demo --process-nodes=2 --image=localhost/conversion-operator:dev=BIN/conversion-operator --audit-policy=\n" +
 			"kubeconfig --name demo\nerror: another run uses the cluster demo: wait for its end, or stop it; to run both, set LOCALCLUSTER_CACHE to another folder for one\ndown --name demo\n",
-		"kind": "get clusters\nerror: kind has a cluster demo already, which is left as it is: delete it with: kind delete cluster --name demo\n",
+		"kind": "get clusters\nerror: kind has a cluster demo already, which is left unchanged: delete it with: kind delete cluster --name demo\n",
 	} {
 		root := t.TempDir()
 		bin, script, log := filepath.Join(root, "bin"), filepath.Join(root, "internal", "dev", "tools", "with-cluster.sh"), filepath.Join(root, "log")

@@ -70,7 +70,7 @@ kind)
   down="kind delete cluster --name $name"
   INSIDE=
   if kind get clusters 2>/dev/null | grep -qx "$name"; then
-    echo "error: kind has a cluster $name already, which is left as it is: delete it with: $down" >&2
+    echo "error: kind has a cluster $name already, which is left unchanged: delete it with: $down" >&2
     exit 1
   fi
   KUBECONFIG=$root/bin/$name.kubeconfig
