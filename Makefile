@@ -210,6 +210,7 @@ compile: bin/localcluster build
 
 .PHONY: vet
 vet: ## Check the code of all packages for mistakes that Go knows
+	@echo 'checking all packages: for seconds, or for some minutes if the build cache is empty'
 	@GOGC=400 go vet -tags=integration,e2e,browser ./...
 
 # vet has checked the packages, and go test would check them again.
@@ -362,7 +363,7 @@ demo-on-cluster: $(if $(filter localprocesses,$(CLUSTER)$(NODE)),build,deps imag
 
 .PHONY: cluster-up
 cluster-up: bin/localcluster ## Start a local cluster with one node (needs root); NAME= tells clusters apart
-	@internal/dev/tools/deps.sh runc ip
+	@internal/dev/tools/deps.sh node runc ip
 	@bin/localcluster up --name '$(NAME)'
 
 .PHONY: cluster-down
@@ -377,6 +378,7 @@ modules:
 
 .PHONY: build
 build: modules ## Build bin/conversion-operator, and bin/converter for converter pods
+	@echo 'building the operator: for seconds, or for some minutes if the build cache is empty'
 	@$(GO_BUILD) -o bin/ . ./internal/webhook/converter
 
 .PHONY: install-plugin
@@ -427,7 +429,8 @@ bundle-image: ## Build the image of bundle/, BUNDLE_IMAGE, as bin/bundle.tar
 	@internal/dev/tools/deps.sh image-builder
 	@ARCHIVE=bin/bundle.tar DOCKERFILE=bundle/bundle.Dockerfile CONTEXT=bundle internal/dev/tools/image.sh build '$(BUNDLE_IMAGE)' '$(ARCH)'
 
-binary-%:
+binary-%: modules
+	@echo 'building the operator for linux/$*: for seconds, or for some minutes if the build cache is empty'
 	@mkdir -p bin/linux-$* && GOOS=linux GOARCH=$* $(GO_BUILD) -o bin/linux-$*/ . ./internal/webhook/converter
 
 .PHONY: reproducible
@@ -496,7 +499,7 @@ bin/deploy: bin/tools/kustomize
 
 ##@ Set-up
 
-deps.local   := runc ip image-builder
+deps.local   := node runc ip image-builder
 deps.kind    := kind kubectl image-builder
 deps.current := kubectl image-builder
 
@@ -535,6 +538,7 @@ bin/tools/helm: internal/test/chart/go.mod
 # Always run: go detects changes best, and is fast without any.
 .PHONY: bin/localcluster
 bin/localcluster: modules
+	@[[ -e $@ ]] || echo 'building $@'
 	@$(COMPILE) -o bin/localcluster ./internal/dev/localcluster/cmd
 
 .PHONY: bin/cainjector

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,7 +75,7 @@ func TestExplicitCluster(t *testing.T) {
 	for _, c := range []struct{ arguments, environment, want string }{
 		{"", "", "deps.sh kind "},
 		{"CLUSTER=local", "", "-o bin/ . ./internal/webhook/converter"},
-		{"CLUSTER=local", "NODE=containers", "deps.sh runc "},
+		{"CLUSTER=local", "NODE=containers", "deps.sh node runc "},
 		{"CLUSTER=current", "", "deps.sh kubectl "},
 		{"", "CLUSTER=local", "-o bin/ . ./internal/webhook/converter"},
 	} {
@@ -99,5 +100,42 @@ func TestExplicitCluster(t *testing.T) {
 		}
 		what := fmt.Sprintf("that %s make demo %s says that it uses kind", c.environment, c.arguments)
 		expect.Equal(t, what, c.want == "deps.sh kind ", strings.Contains(string(out), usingKind))
+	}
+}
+
+// TestClusterInUse: a run takes down no cluster that another run uses, or that it did not create.
+func TestClusterInUse(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "tools", "with-cluster.sh"))
+	expect.NoError(t, err)
+	for cluster, want := range map[string]string{
+		"local": "assets\ndown --name demo\nup --name demo --process-nodes=2 --image=localhost/conversion-operator:dev=BIN/conversion-operator --audit-policy=\n" +
+			"kubeconfig --name demo\nerror: another run uses the cluster demo: wait for its end, or stop it; to run both, set LOCALCLUSTER_CACHE to another folder for one\ndown --name demo\n",
+		"kind": "get clusters\nerror: kind has a cluster demo already, which is left unchanged: delete it with: kind delete cluster --name demo\n",
+	} {
+		root := t.TempDir()
+		bin, script, log := filepath.Join(root, "bin"), filepath.Join(root, "internal", "dev", "tools", "with-cluster.sh"), filepath.Join(root, "log")
+		expect.NoError(t, errors.Join(os.MkdirAll(bin, 0o700), os.MkdirAll(filepath.Dir(script), 0o700), os.WriteFile(script, content, 0o700))) //nolint:gosec // a program
+		for _, name := range []string{"localcluster", "kind"} {
+			fake := []byte("#!/bin/sh\necho \"$@\" >>" + log + "\n[ \"$1\" != get ] || echo demo\n")
+			expect.NoError(t, os.WriteFile(filepath.Join(bin, name), fake, 0o700)) //nolint:gosec // a program
+		}
+		command := exec.CommandContext(t.Context(), script, "demo", "bash", "-c", script+" demo true 2>>"+log+" || true") //nolint:gosec // of this test
+		command.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + root, "CLUSTER=" + cluster, "NODE=processes"}
+		out, _ := command.CombinedOutput()
+		said, err := os.ReadFile(log)
+		expect.NoError(t, err)
+		expect.Equal(t, cluster, want, strings.ReplaceAll(string(said)+string(out), bin, "BIN"))
+	}
+}
+
+// TestContainersNeedRoot: who cannot run containers is told at the start, in one line.
+func TestContainersNeedRoot(t *testing.T) {
+	folder := fakes(t, nil)
+	expect.NoError(t, os.WriteFile(filepath.Join(folder, "id"), []byte("#!/bin/sh\necho 1000\n"), 0o700)) //nolint:gosec // a program
+	command := exec.CommandContext(t.Context(), filepath.Join("..", "tools", "deps.sh"), "node", "runc")
+	command.Env = []string{"PATH=" + folder + ":" + os.Getenv("PATH")}
+	out, err := command.CombinedOutput()
+	if err == nil || strings.Count(string(out), "\n") != 1 || !strings.HasPrefix(string(out), "error: the local cluster's containers need root; ") {
+		t.Errorf("got %q and %v", out, err)
 	}
 }

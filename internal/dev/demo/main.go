@@ -27,6 +27,10 @@ const propagation = 2 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx)
+	if ctx.Err() != nil {
+		fmt.Fprintln(os.Stderr, "\nThe demo was interrupted.")
+		os.Exit(130)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "\nThe demo FAILED:", err)

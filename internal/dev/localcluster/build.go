@@ -79,15 +79,14 @@ func (b builder) build(ctx context.Context, needed []target) error {
 	return nil
 }
 
-// missing returns the targets without a file, or with a file of another module set.
+// missing returns the targets without a file, or with a file of another module set, or with one that was
+// truncated or replaced.
 func (b builder) missing(needed []target) []target {
 	var missing []target
 	for _, t := range needed {
 		stamp, err := os.ReadFile(b.stamp(t))
-		if err == nil {
-			_, err = os.Stat(b.file(t))
-		}
-		if err != nil || string(stamp) != b.key(t) {
+		want, keyErr := b.key(t)
+		if err != nil || keyErr != nil || string(stamp) != want {
 			missing = append(missing, t)
 		}
 	}
@@ -128,7 +127,8 @@ func (b builder) together(ctx context.Context, group []target) error {
 		if err := os.Rename(filepath.Join(partial, t.name), b.file(t)); err != nil {
 			return err
 		}
-		if err := os.WriteFile(b.stamp(t), []byte(b.key(t)), 0o644); err != nil {
+		key, err := b.key(t)
+		if err := errors.Join(err, os.WriteFile(b.stamp(t), []byte(key), 0o644)); err != nil {
 			return err
 		}
 	}
@@ -154,8 +154,17 @@ func (b builder) compileAll(ctx context.Context, group []target, dir string) err
 }
 
 func (b builder) file(t target) string  { return filepath.Join(b.dir, "bin", t.name) }
-func (b builder) stamp(t target) string { return filepath.Join(b.dir, "stamps", t.name) }
-func (b builder) key(t target) string   { return b.sets[t.set].key }
+func (b builder) stamp(t target) string { return filepath.Join(b.dir, "stamps", t.name+".txt") }
+
+// key identifies the module set of a target, and its file by size and mode: a hash would take longer than
+// the rest of a start.
+func (b builder) key(t target) (string, error) {
+	file, err := os.Stat(b.file(t))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %d %s", b.sets[t.set].key, file.Size(), file.Mode()), nil
+}
 
 // compile builds targets of one module set with one go command.
 func (o Options) compile(ctx context.Context, set moduleSet, group []target, dir string) error {

@@ -62,6 +62,9 @@ func TestBuildCompilesOnlyWhatChanged(t *testing.T) {
 		{"nothing the second time", func() {}, nil},
 		{"the binaries of a changed module set", func() { b.sets["two"] = moduleSet{key: "changed"} }, []string{"b"}},
 		{"a binary that was removed", func() { _ = os.Remove(filepath.Join(dir, "bin", "a")) }, []string{"a"}},
+		{"a truncated binary", func() { _ = os.Truncate(filepath.Join(dir, "bin", "a"), 0) }, []string{"a"}},
+		{"a binary that cannot run", func() { _ = os.Chmod(filepath.Join(dir, "bin", "b"), 0o644) }, []string{"b"}},
+		{"an incomplete stamp", func() { _ = os.Truncate(filepath.Join(dir, "stamps", "b.txt"), 3) }, []string{"b"}},
 	}
 	for _, step := range steps {
 		compiled = nil
@@ -277,6 +280,29 @@ func TestOfficialBinaries(t *testing.T) {
 				t.Errorf("%d files are left", len(left))
 			}
 		})
+	}
+}
+
+func TestDownloadWithoutSpace(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("/dev/full is a device of Linux")
+	}
+	server := httptest.NewServer(http.FileServerFS(fstest.MapFS{"a": {Data: []byte("a")}, "sum": {Data: fmt.Appendf(nil, "%x", sha256.Sum256([]byte("a")))}}))
+	defer server.Close()
+	var progress bytes.Buffer
+	err := download{server.URL + "/a", server.URL + "/sum"}.get(t.Context(), server.Client(), "a", "/dev/full", &progress)
+	expect.Equal(t, "error", "write /dev/full: no space left on device: free some space, or set LOCALCLUSTER_CACHE to a folder with 2 GiB", fmt.Sprint(err))
+	expect.Equal(t, "progress", "", progress.String())
+}
+
+// TestInterruptedDownload: it is no reason to build.
+func TestInterruptedDownload(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
+	defer server.Close()
+	b := builder{progress: io.Discard, downloads: map[string]download{"a": {server.URL, server.URL}}}
+	if _, err := b.fetch(ctx, []target{{name: "a"}}, t.TempDir()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v", err)
 	}
 }
 

@@ -13,7 +13,7 @@
 // versions of libraries that both use, and the Makefile the same build flags, so that the go command
 // compiles each library once. [Build] writes the binaries to <cache>/<Kubernetes version>/bin, where <cache> is $LOCALCLUSTER_CACHE or conversion-operator/localcluster in the user's cache
 // directory. A stamp beside each binary has the hash of its module set, so that a changed go.mod
-// rebuilds only the affected binaries. A file lock serialises concurrent builds.
+// rebuilds only the affected binaries, and its size, so that a damaged one is rebuilt. A file lock serialises concurrent builds.
 //
 // The variable KUBERNETES_VERSION selects another version: a release, a minor version of
 // [SupportedVersions], or oldest for the first of these. The module set is then derived from the

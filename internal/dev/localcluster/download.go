@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -88,7 +90,7 @@ func (b builder) fetch(ctx context.Context, group []target, dir string) (rest []
 		if err == nil {
 			continue
 		}
-		if unavailable := (*unavailableError)(nil); !errors.As(err, &unavailable) {
+		if unavailable := (*unavailableError)(nil); ctx.Err() != nil || !errors.As(err, &unavailable) {
 			return nil, err
 		}
 		_, _ = fmt.Fprintf(b.progress, "official binaries are not available, and are built instead: %v\n", err)
@@ -127,8 +129,13 @@ func (d download) get(ctx context.Context, client *http.Client, name, out string
 			return fmt.Errorf("%s: %w", d.file, err)
 		}
 	}
-	_, _ = fmt.Fprintf(progress, "downloaded %s, %d MB, in %.1f s\n", name, len(content)>>20, time.Since(start).Seconds())
-	return os.WriteFile(out, content, 0o755) //nolint:gosec // it is a program
+	if err = os.WriteFile(out, content, 0o755); errors.Is(err, unix.ENOSPC) { //nolint:gosec // it is a program
+		return fmt.Errorf("%w: free some space, or set %s to a folder with 2 GiB", err, CacheVariable)
+	}
+	if err == nil {
+		_, _ = fmt.Fprintf(progress, "downloaded %s, %d MB, in %.1f s\n", name, len(content)>>20, time.Since(start).Seconds())
+	}
+	return err
 }
 
 func read(ctx context.Context, client *http.Client, url string) ([]byte, error) {

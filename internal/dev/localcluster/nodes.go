@@ -26,15 +26,15 @@ import (
 // processNode is the name of a node of processes, by its index.
 func processNode(index int) string { return fmt.Sprintf("node%d", index+1) }
 
-// podPorts are those at which the operator's pods listen, each at its own address.
-var podPorts = []int{8080, 8081, 8443, 9443}
+// podPorts are those at which the operator's pods and the kubelet listen, each at its own address.
+var podPorts = []int{8080, 8081, 8443, 9443, 10250}
 
 // checkPorts returns an error if another program listens at one of these ports at all addresses.
 func checkPorts() error {
 	for _, port := range podPorts {
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.255.0.1:%d", port)) //nolint:noctx // on loopback nothing is waited for
 		if err != nil {
-			return fmt.Errorf("another program listens at port %d of all addresses, which pods need: stop it, or use nodes of containers", port)
+			return fmt.Errorf("another program listens at port %d of all addresses, which nodes of processes need: stop it, or use containers, as root (make: NODE=containers)", port)
 		}
 		if err := listener.Close(); err != nil {
 			return err
@@ -123,7 +123,11 @@ func poll(ctx context.Context, what string, check func(context.Context) error) e
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("while waiting for %s (last answer: %w): %w", what, err, context.Cause(ctx))
+			cause := context.Cause(ctx)
+			if errors.Is(err, cause) { // the end of the context ended the check
+				return fmt.Errorf("while waiting for %s: %w", what, cause)
+			}
+			return fmt.Errorf("while waiting for %s (last answer: %w): %w", what, err, cause)
 		case <-time.After(pollInterval):
 		}
 	}

@@ -5,6 +5,7 @@ package localcluster
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,6 +75,12 @@ func TestPreflight(t *testing.T) {
 			expect.Contains(t, "error", fmt.Sprint(test.host.check(test.options)), test.want)
 		})
 	}
+}
+
+func TestCheckSpace(t *testing.T) {
+	dir := t.TempDir()
+	expect.NoError(t, checkSpace(dir, 1))
+	expect.Contains(t, "error", fmt.Sprint(checkSpace(dir, math.MaxUint64)), dir+" has ", " MB of free space, and a cluster needs ", CacheVariable)
 }
 
 func absent(string) (string, error) { return "", exec.ErrNotFound }

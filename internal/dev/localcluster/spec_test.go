@@ -131,13 +131,18 @@ func TestNodeIsReadyWhenPodsCanRun(t *testing.T) {
 }
 
 func TestPollError(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	err := poll(ctx, "the node", func(context.Context) error {
-		cancel(errors.New("kubelet ended with exit code 1"))
-		return errors.New("not found")
-	})
-	const want = "while waiting for the node (last answer: not found): kubelet ended with exit code 1"
-	expect.Equal(t, "error", want, fmt.Sprint(err))
+	cause := errors.New("kubelet ended with exit code 1")
+	for want, answer := range map[string]error{
+		"while waiting for the node (last answer: not found): kubelet ended with exit code 1": errors.New("not found"),
+		"while waiting for the node: kubelet ended with exit code 1":                          fmt.Errorf("get node1: %w", cause),
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := poll(ctx, "the node", func(context.Context) error {
+			cancel(cause)
+			return answer
+		})
+		expect.Equal(t, "error", want, fmt.Sprint(err))
+	}
 }
 
 func TestLogTailQuotesTheEnd(t *testing.T) {

@@ -53,11 +53,30 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if running, err := Find(o); err == nil {
 		return nil, fmt.Errorf("cluster %q is already up, with Kubernetes %s: stop it first, or use another name", o.Name, running.spec.KubernetesVersion)
 	}
+	if err := checkSpace(filepath.Dir(o.clusterDir()), clusterSpace); err != nil {
+		return nil, err
+	}
 	c, err := start(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %q did not start: %w", o.Name, err)
 	}
 	return c, nil
+}
+
+// clusterSpace is what a cluster needs for its data and logs. etcd alone allocates 64 MB, and panics
+// without.
+const clusterSpace = 200 << 20
+
+// checkSpace returns an error if the file system of a directory has less space.
+func checkSpace(dir string, needed uint64) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("cannot read the free space of %s: %w", dir, err)
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < needed { //nolint:gosec,unconvert // its type differs between systems
+		return fmt.Errorf("%s has %d MB of free space, and a cluster needs %d: free some, or set %s to another folder", dir, free>>20, needed>>20, CacheVariable)
+	}
+	return nil
 }
 
 // lockCluster prevents two commands from starting or stopping one cluster at the same time.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deps.sh THING... installs the missing ones of the named programs, as root with apt-get. Otherwise
 # it lists all of them in one error. The thing image-builder is buildah, podman or docker; chromium
-# is that browser under any of its names.
+# is that browser under any of its names, and node is a machine on which the local cluster can run
+# containers, which nothing installs.
 #
 # If nothing is missing, it prints nothing.
 set -euo pipefail
@@ -17,6 +18,15 @@ present() {
   *) command -v "$1" >/dev/null ;;
   esac
 }
+
+if [[ ${1:-} == node ]]; then
+  shift
+  why=$("$here/no-node.sh")
+  if [[ -n $why ]]; then
+    echo "error: $why; nodes of processes need none of this: make demo NODE=processes, and make test, which leaves out only the tests in real pods; or use another cluster, with CLUSTER=kind or CLUSTER=current" >&2
+    exit 1
+  fi
+fi
 
 missing=() packages=()
 for thing in "$@"; do

@@ -54,15 +54,6 @@ run() {
   done
 }
 
-# Prints why the local cluster cannot run pods here, if it cannot.
-no_node() {
-  if [[ $(uname) != Linux ]]; then
-    echo "the local cluster's node needs Linux, and this is $(uname)"
-  elif [[ $(id -u) -ne 0 ]]; then
-    echo "the local cluster's node needs root"
-  fi
-}
-
 ci=(compile verify test lint test-modules helm browser fuzz-short test-e2e)
 release=(promtool sbom reproducible realworld certmanager crossplane velero integration-release integration@1.36 integration@1.35 integration@1.34 integration@1.33 integration@oldest helm@1.36 helm@1.35 helm@1.34 helm@1.33 helm@oldest test-e2e-release test-e2e@oldest soak-short fuzz)
 case $* in
@@ -72,7 +63,7 @@ release) chosen=("${release[@]}") ;;
 esac
 
 export PARALLEL=2 # the other lanes use the processors, too
-why=$(no_node)
+why=$(internal/dev/tools/no-node.sh)
 stages=()
 for name in "${chosen[@]}"; do
   case $name in

@@ -33,6 +33,15 @@ leave() {
   exit "$status"
 }
 
+# Another run would take down the cluster that this one uses. The lock ends with the processes that have
+# its file open, which are this script and the command.
+if [[ ${CLUSTER:-local} != current ]]; then
+  clusters=${LOCALCLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/conversion-operator/localcluster}/clusters
+  mkdir -p "$clusters"
+  exec {used}>"$clusters/$name.used"
+  flock --nonblock "$used" || { echo "error: another run uses the cluster $name: wait for its end, or stop it; to run both, set LOCALCLUSTER_CACHE to another folder for one" >&2 && exit 1; }
+fi
+
 case ${CLUSTER:-local} in
 local)
   localcluster=$root/bin/localcluster
@@ -50,7 +59,7 @@ local)
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=
   trap leave EXIT
-  "$localcluster" up --name "$name" "${nodes[@]}" --audit-policy="${AUDIT_POLICY:-}" ${RESTART:+--restart}
+  "$localcluster" up --name "$name" "${nodes[@]}" --audit-policy="${AUDIT_POLICY:-}" ${RESTART:+--restart} {used}>&-
   KUBECONFIG=$("$localcluster" kubeconfig --name "$name")
   [[ -z ${AUDIT_POLICY:-} ]] || export AUDIT_LOG=${KUBECONFIG%/*}/log/audit.log
   for archive in "${archives[@]}"; do
@@ -60,6 +69,10 @@ local)
 kind)
   down="kind delete cluster --name $name"
   INSIDE=
+  if kind get clusters 2>/dev/null | grep -qx "$name"; then
+    echo "error: kind has a cluster $name already, which is left unchanged: delete it with: $down" >&2
+    exit 1
+  fi
   KUBECONFIG=$root/bin/$name.kubeconfig
   trap leave EXIT
   kind create cluster --name "$name" --kubeconfig "$KUBECONFIG" --wait 3m
