@@ -5,6 +5,7 @@ package pki
 
 import (
 	"bytes"
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,13 @@ func TestCheckAuthority(t *testing.T) {
 func TestCheckLeaf(t *testing.T) {
 	authority := newAuthority(t)
 	leaf := newLeaf(t, authority)
+	key, err := parseKey(authority.Key)
+	expect.NoError(t, err)
+	template, err := newTemplate(server, now, threeMonths)
+	expect.NoError(t, err)
+	template.DNSNames, template.ExtKeyUsage = []string{server}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	ofClient, err := sign(template, bundle(t, authority)[0], key)
+	expect.NoError(t, err)
 	cases := map[string]struct {
 		leaf    KeyPair
 		trusted Bundle
@@ -75,6 +83,7 @@ func TestCheckLeaf(t *testing.T) {
 		"not yet valid":      {leaf, bundle(t, authority), server, now.Add(-2 * backdate), NotYetValid, "is not valid before"},
 		"expired":            {leaf, bundle(t, authority), server, now.Add(threeMonths + time.Second), Expired, "expired at"},
 		"other authority":    {leaf, bundle(t, newAuthority(t)), server, now, CAMismatch, "unknown authority"},
+		"for clients":        {ofClient, bundle(t, authority), server, now, CAMismatch, "incompatible key usage"},
 		"no authority":       {leaf, nil, server, now, CAMismatch, "unknown authority"},
 		"other name":         {leaf, bundle(t, authority), "other.conversion-system.svc", now, WrongName, "not other.conversion-system.svc"},
 		"foreign key":        {KeyPair{leaf.Certificate, authority.Key}, bundle(t, authority), server, now, KeyMismatch, "does not belong"},
@@ -125,6 +134,8 @@ func TestLeafNeverOutlivesItsAuthority(t *testing.T) {
 	certificate, err := ParseCertificate(leaf.Certificate)
 	expect.NoError(t, err)
 	expect.Equal(t, "the leaf is valid until the authority's end", now.Add(tenYears), certificate.NotAfter)
+	expect.Equal(t, "the leaf is for", []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, certificate.ExtKeyUsage)
+	expect.Equal(t, "the authority signs no other", true, bundle(t, authority)[0].MaxPathLenZero)
 }
 
 func TestRenewalTime(t *testing.T) {

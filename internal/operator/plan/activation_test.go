@@ -61,6 +61,24 @@ func TestObjectsOlderThanTheDefinition(t *testing.T) {
 	expectCondition(t, status, v1alpha1.StorageMigratedCondition, "False", v1alpha1.ReasonMigrating, "")
 }
 
+// TestEvidenceIsOfOneStorageVersion: what a run has proven says nothing about another storage version, although
+// another client pruned status.storedVersions, nor about another definition.
+func TestEvidenceIsOfOneStorageVersion(t *testing.T) {
+	for name, change := range map[string]func(*apiextensionsv1.CustomResourceDefinition){
+		"another storage version": func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Generation++
+			crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = true, false
+			crd.Status.StoredVersions = []string{"v1beta1"}
+		},
+		"another definition": func(crd *apiextensionsv1.CustomResourceDefinition) { crd.UID = "another" },
+	} {
+		w := active(t)
+		expect.Equal(t, "evidence before that", true, w.plan().Status.MigrationEvidence != nil)
+		change(w.observed.CRD)
+		expect.Equal(t, "evidence after "+name, nil, w.plan().Status.MigrationEvidence)
+	}
+}
+
 // TestPromotionWaitsForAdmission: before the storage version changes, all API servers refuse large
 // objects.
 func TestPromotionWaitsForAdmission(t *testing.T) {

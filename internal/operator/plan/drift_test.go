@@ -277,9 +277,9 @@ func generatedByCrossplane(w *world) {
 	w.observed.CRD.OwnerReferences[0].Name = crontabs
 	w.say("It has no claims, and an injector is to write caBundle.")
 	w.observed.Composite.Spec.ClaimNames = nil
-	w.observed.Policy.Spec.Certificates.Injected = &v1alpha1.InjectedCertificates{SecretName: "theirs"}
+	w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{Type: v1alpha1.CertificatesInjected, Injected: &v1alpha1.InjectedCertificates{SecretName: "theirs"}}
 	w.converge()
-	w.observed.Policy.Spec.Certificates.Injected = nil
+	w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{}
 	w.say("No injector, and another client wrote a webhook to it.")
 	w.writeXRD("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
 	w.converge()

@@ -84,6 +84,11 @@ func gateChanges() changes {
 		},
 		"storage moved there and back while no one looked": func(w *world) { w.observed.CRD.Generation += 2 },
 		"a change that is none of ours":                    func(w *world) { w.observed.CRD.Generation++ },
+		"no converter is wanted, while a client migrates": func(w *world) {
+			w.applyCRD(equalVersions)
+			w.convertBy(noneYAML)
+			w.observed.CRD.Status.Conditions = storageMigrating()
+		},
 		"the same while a client migrates": func(w *world) {
 			w.observed.CRD.Generation++
 			w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}
@@ -124,10 +129,35 @@ func gateChanges() changes {
 			w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 		},
 	}
+	for name, count := range preservedCounts {
+		all["a version is to be removed, and "+name] = func(w *world) {
+			w.retire("v1beta1", v1alpha1.RetirementRemove)
+			w.observed.CRD.Spec.Versions[0].Deprecated = true
+			w.observed.Policy.Status.PreservedData = count(v1alpha1.PreservedDataStatus{Complete: true, Seen: 5, Ruleset: w.wanted})
+		}
+	}
 	for _, cause := range []v1alpha1.ConversionFailureCause{"AnnotationsTooLarge", "OverBudget", "Truncated", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
 		all["conversions fail by "+string(cause)] = func(w *world) { w.fail(cause, "", 1) }
 	}
 	return all
+}
+
+// preservedCounts do not show that a version can be removed, except the last one.
+var preservedCounts = map[string]func(v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus{
+	"nothing was counted": func(v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus { return nil },
+	"some objects were counted": func(of v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus {
+		of.Complete = false
+		return &of
+	},
+	"more fields were counted than are listed": func(of v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus {
+		of.Versions = []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 2, MoreFields: true}}
+		return &of
+	},
+	"annotations cannot be parsed": func(of v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus {
+		of.Versions = []v1alpha1.PreservedVersion{{Version: "v1beta1", Objects: 2, Unreadable: 2}}
+		return &of
+	},
+	"nothing is preserved": func(of v1alpha1.PreservedDataStatus) *v1alpha1.PreservedDataStatus { return &of },
 }
 
 // imageChanges are where an image of the user converts.

@@ -349,8 +349,20 @@ func TestAConverterThatKeepsItsCertificate(t *testing.T) {
 			r.run(100)
 			expect.Equal(t, "state of the rotation", v1alpha1.RotationVerifying, r.states[len(r.states)-1])
 			expect.Equal(t, "writes of caBundle", 1, r.writes)
+			if kind == "image" {
+				for i := range r.observed.Pods {
+					r.observed.Pods[i].Ready = false
+				}
+				r.run(100)
+				expect.Equal(t, "writes of caBundle while pods that are not ready may serve the previous certificate", 1, r.writes)
+				r.observed.Pods[0].Ready, r.observed.Pods[1].Ready = true, true
+			}
 			r.lag = 0
+			r.observed.Ending = []observed.EndingPod{{Until: r.observed.Now.Add(time.Hour)}}
 			r.observed.Now = r.observed.Now.Add(time.Minute)
+			r.run(100)
+			expect.Equal(t, "writes of caBundle while a pod that ends may serve the previous certificate", 1, r.writes)
+			r.observed.Now = r.observed.Now.Add(time.Hour)
 			r.run(100)
 			r.rest()
 		})
