@@ -133,7 +133,7 @@ func gateChanges() changes {
 		all["a version is to be removed, and "+name] = func(w *world) {
 			w.retire("v1beta1", v1alpha1.RetirementRemove)
 			w.observed.CRD.Spec.Versions[0].Deprecated = true
-			w.observed.Policy.Status.PreservedData = count(v1alpha1.PreservedDataStatus{Complete: true, Seen: 5, Ruleset: w.wanted})
+			w.observed.Policy.Status.PreservedData = count(v1alpha1.PreservedDataStatus{Complete: true, Ruleset: w.wanted})
 		}
 	}
 	for _, cause := range []v1alpha1.ConversionFailureCause{"AnnotationsTooLarge", "OverBudget", "Truncated", "InvalidJSON", "Panic", "TooSlow", "UnknownVersion", "WrongKind", "Other", "Unheard"} {
