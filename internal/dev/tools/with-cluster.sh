@@ -35,7 +35,7 @@ leave() {
 
 # Another run would take down the cluster that this one uses. The lock ends with the processes that have
 # its file open, which are this script and the command.
-if [[ ${CLUSTER:-local} != current ]]; then
+if [[ ${CLUSTER:-local} == local ]]; then
   clusters=${LOCALCLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/conversion-operator/localcluster}/clusters
   mkdir -p "$clusters"
   exec {used}>"$clusters/$name.used"
