@@ -73,7 +73,7 @@ func checkSpace(dir string, needed uint64) error {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("cannot read the free space of %s: %w", dir, err)
 	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < needed { //nolint:gosec,unconvert // its type differs between systems
+	if free := fs.Bavail * uint64(fs.Bsize); free < needed { //nolint:gosec // it is positive
 		return fmt.Errorf("%s has %d MB of free space, and a cluster needs %d: free some, or set %s to another folder", dir, free>>20, needed>>20, CacheVariable)
 	}
 	return nil

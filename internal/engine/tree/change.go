@@ -57,7 +57,9 @@ func (a *Arena) own(n *Node, room int) *Node {
 }
 
 // With returns an object with a member: nil removes it.
-func (a *Arena) With(n *Node, name string, value *Node) *Node { return a.with(n, n.position(name), name, value) }
+func (a *Arena) With(n *Node, name string, value *Node) *Node {
+	return a.with(n, n.position(name), name, value)
+}
 
 // with is With for a member of which the position is known, -1 if there is none.
 func (a *Arena) with(n *Node, pos int, name string, value *Node) *Node {
