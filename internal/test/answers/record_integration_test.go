@@ -55,6 +55,9 @@ func TestAnswers(t *testing.T) {
 		playing.Go(func() { play(t, r, name) })
 	}
 	playing.Wait()
+	if behind == nil {
+		t.FailNow()
+	}
 	r.recordStorage(t, behind, gate)
 	text := &bytes.Buffer{}
 	encoder := json.NewEncoder(text)

@@ -6,6 +6,7 @@
 package testenv
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -234,7 +235,11 @@ func Beside(tb testing.TB, server *envtest.APIServer) *rest.Config {
 	endWatches(server)
 	server.Configure().Set("endpoint-reconciler-type", "none")
 	server.StartTimeout, server.StopTimeout = startTimeout, stopTimeout
-	expect.NoError(tb, server.Start())
+	var log bytes.Buffer
+	server.Err = &log
+	if err := server.Start(); err != nil {
+		tb.Fatalf("%v: %s", err, log.Bytes()[max(0, log.Len()-5000):])
+	}
 	tb.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			tb.Error(err)
