@@ -111,14 +111,13 @@ func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 		}
 		n = a.NewObject()
 	}
-	pos := n.position(path[0])
+	pos, old := n.position(path[0]), (*Node)(nil)
 	if pos >= 0 {
-		return a.with(n, pos, path[0], a.WithAt(n.members[pos].Value, path[1:], value))
-	}
-	if value == nil {
+		old = n.members[pos].Value
+	} else if value == nil {
 		return n
 	}
-	return a.with(n, pos, path[0], a.WithAt(nil, path[1:], value))
+	return a.with(n, pos, path[0], a.WithAt(old, path[1:], value))
 }
 
 // TakeAt returns the value at a path of members, nil if there is none, and the rest without it.
