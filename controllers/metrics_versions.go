@@ -44,7 +44,7 @@ func collectPreserved(counted *v1alpha1.PreservedDataStatus, revision string, se
 		set(holdersMetric, float64(counted.Versions[i].Objects), counted.Versions[i].Version)
 	}
 	set(countedMetric, float64(counted.Time.Unix()))
-	set(countedAllMetric, asFloat(counted.Complete && counted.Ruleset == revision))
+	set(countedAllMetric, asFloat(counted.Complete && !counted.Outdated(revision)))
 }
 
 // collectOversized exports a value only for policies with rules; for others it is unknown.

@@ -272,6 +272,9 @@ type MigrationStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
+// Done is the number of objects that the run has processed. Total may be less: others are created meanwhile.
+func (s *MigrationStatus) Done() int64 { return s.Rewritten + s.Unchanged + s.Failed }
+
 // MigrationFailure is one object that could not be rewritten.
 type MigrationFailure struct {
 	// object is the object as namespace/name, or as name if the kind is cluster-scoped, the

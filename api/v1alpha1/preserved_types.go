@@ -29,6 +29,9 @@ type PreservedDataStatus struct {
 	Versions []PreservedVersion `json:"versions,omitempty"`
 }
 
+// Outdated reports that rules or schemas have changed since the count, by the current revision.
+func (s *PreservedDataStatus) Outdated(revision string) bool { return s.Ruleset != revision }
+
 // PreservedVersion counts the objects with preserved values of one version.
 type PreservedVersion struct {
 	// version is the version whose values are preserved.

@@ -40,7 +40,7 @@ func (w *writer) migration(o *Overview) {
 
 func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
-	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), done(run), max(run.Total, done(run)))
+	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), run.Done(), max(run.Total, run.Done()))
 	if end := ends(run, o.now); end != "" {
 		progress += "  " + end
 	}
@@ -146,7 +146,7 @@ func (w *writer) preserved(o *Overview) {
 	}
 	w.title("Preserved data")
 	w.line("  counted %s ago", ago(o.now.Sub(counted.Time.Time)))
-	if counted.Ruleset != o.Revision {
+	if counted.Outdated(o.Revision) {
 		w.line("  %s", w.page.Colors.In(terminal.Yellow, "rules or schemas have changed since"))
 	}
 	if !counted.Complete {

@@ -63,7 +63,7 @@ func (o *Overview) Line() string {
 		if run.Step != "" {
 			state = string(run.Step)
 		}
-		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, done(run), max(run.Total, done(run)), share(run), run.Failed)
+		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, run.Done(), max(run.Total, run.Done()), share(run), run.Failed)
 		if end := ends(run, o.now); end != "" {
 			line += ", " + end
 		}
@@ -77,22 +77,17 @@ func (o *Overview) Line() string {
 // barWidth is the number of characters of a progress bar, without its ends.
 const barWidth = 30
 
-// done returns the number of objects that a run has processed.
-func done(run *v1alpha1.MigrationStatus) int64 {
-	return run.Rewritten + run.Unchanged + run.Failed
-}
-
 // share returns the progress of a run in percent. Objects created during the run are not
 // in its initial total.
 func share(run *v1alpha1.MigrationStatus) int {
 	const all = 100
-	switch total := max(run.Total, done(run)); {
+	switch total := max(run.Total, run.Done()); {
 	case run.State == v1alpha1.MigrationSucceeded:
 		return all
 	case total == 0:
 		return 0
 	default:
-		return int(done(run) * all / total)
+		return int(run.Done() * all / total)
 	}
 }
 

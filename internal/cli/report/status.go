@@ -86,7 +86,7 @@ func runOf(of *v1alpha1.MigrationStatus) *run {
 	case v1alpha1.MigrationFailed:
 		r.Tone = "bad"
 	}
-	done := of.Rewritten + of.Unchanged + of.Failed
+	done := of.Done()
 	left := max(of.Total-done, 0)
 	whole := max(done+left, 1)
 	x := int64(0)

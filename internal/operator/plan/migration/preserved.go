@@ -144,7 +144,7 @@ func countOf(held *conversion.VersionHoldings) v1alpha1.PreservedVersion {
 }
 
 // Outdated reports that rules or schemas have changed since the count in the status.
-func (m *Migration) Outdated() bool { return m.Status.PreservedData.Ruleset != m.Wanted }
+func (m *Migration) Outdated() bool { return m.Status.PreservedData.Outdated(m.Wanted) }
 
 // HasPlace reports that the storage version has a field of another version, by the current rules.
 func (m *Migration) HasPlace(version, path string) bool {

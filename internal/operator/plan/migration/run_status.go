@@ -150,12 +150,8 @@ func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 		status.StartTime = record.StartTime
 	}
 	if record.Total > 0 || record.Finished() {
-		status.Progress = fmt.Sprintf("%d/%d", done(status), max(done(status), status.Total))
+		status.Progress = fmt.Sprintf("%d/%d", status.Done(), max(status.Done(), status.Total))
 	}
-}
-
-func done(status *v1alpha1.MigrationStatus) int64 {
-	return status.Rewritten + status.Unchanged + status.Failed
 }
 
 // endRun sets the final state of a run, and clears what described its progress.
@@ -289,7 +285,7 @@ func explainMessage(run *v1alpha1.MigrationStatus) string {
 // counts formats the progress of a run.
 func counts(run *v1alpha1.MigrationStatus) string {
 	return fmt.Sprintf("%d of %d objects, %d rewritten, %d unchanged, %d failed",
-		done(run), max(done(run), run.Total), run.Rewritten, run.Unchanged, run.Failed)
+		run.Done(), max(run.Done(), run.Total), run.Rewritten, run.Unchanged, run.Failed)
 }
 
 // missingFrom returns the stored versions that are no longer listed.
