@@ -34,12 +34,16 @@ type orphan struct {
 // reconcileOrphan cleans up after a deleted policy. It is called for every
 // CustomResourceDefinition without a policy, and returns early for most.
 func (r *ConversionPolicyReconciler) reconcileOrphan(ctx context.Context, name string) (ctrl.Result, error) {
-	if _, known := r.orphans.get(name); !known {
+	known, is := r.orphans.get(name)
+	if !is {
 		return ctrl.Result{}, nil
 	}
+	r.orphans.forget(name) // before the list: a child that the cache gets meanwhile adds it again
 	left, err := r.anyChild(ctx, name)
+	if left || err != nil {
+		r.orphans.put(name, known)
+	}
 	if err != nil || !left {
-		r.orphans.forget(name)
 		return ctrl.Result{}, err
 	}
 	// The cache may lag behind the creation of the policy.

@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,29 @@ func TestStaleCacheIsNoOrphan(t *testing.T) {
 		expect.NoError(t, err)
 		err = r.Client.Get(t.Context(), client.ObjectKeyFromObject(child), &appsv1.Deployment{})
 		expect.Equal(t, fmt.Sprintf("the Deployment is deleted, while the policy exists: %t", there), !there, apierrors.IsNotFound(err))
+	}
+}
+
+// TestOrphanIsNotForgotten: a deleted policy is looked after until its children were listed, and there is none.
+func TestOrphanIsNotForgotten(t *testing.T) {
+	const name = "crontabs.example.com"
+	for what, c := range map[string]struct {
+		during func(*ConversionPolicyReconciler) error
+		known  bool
+	}{
+		"nothing is left":                  {func(*ConversionPolicyReconciler) error { return nil }, false},
+		"the list fails":                   {func(*ConversionPolicyReconciler) error { return errors.New("refused") }, true},
+		"the cache gets a child meanwhile": {func(r *ConversionPolicyReconciler) error { r.orphans.add(name, orphan{}); return nil }, true},
+	} {
+		var r *ConversionPolicyReconciler
+		cluster := interceptor.NewClient(inCluster(), interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return c.during(r)
+		}})
+		r = reconciling(t, cluster, cluster)
+		r.orphans.put(name, orphan{})
+		_, _ = r.reconcileOrphan(t.Context(), name)
+		_, known := r.orphans.get(name)
+		expect.Equal(t, "known after: "+what, c.known, known)
 	}
 }
 
