@@ -38,8 +38,9 @@ KUBERNETES_VERSION ?=
 # The folder of config/ that is deployed, and written by install-manifest, such as
 # overlays/openshift.
 OVERLAY   ?= default
-# The number of packages that integration tests test at a time.
-PARALLEL  ?= 5
+# The number of packages that are tested at a time. API servers work also while tests wait: more of them at a time
+# take more of the processors, and longer.
+PARALLEL  ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # More flags for go test, such as -race or -run TestX.
 TESTFLAGS ?=
 # Ends a test that hangs, and no test that is slow because the machine is.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test.sh ci runs the stages of continuous integration, test.sh release those of `make test-release`, and
 # test.sh STAGE... the given stages; STAGE@1.34 runs one on another version of Kubernetes. It runs all
-# of them, even after a failure, and then prints their times and the failures. The output of a stage
-# is in bin/test/STAGE.log.
+# of them, even after a failure, and then prints their times, with those of processors as far as the stage waits for
+# its programs, and the failures. The output of a stage is in bin/test/STAGE.log.
 #
 # Stages run side by side, in lanes: those that run pods, those that run API servers, and all others. The
 # first two mostly wait, so that the others take the processors they leave. A stage must not write a file
@@ -17,14 +17,15 @@ mkdir -p bin/test
 touch bin/test/summary
 
 stage() {
-  local name=$1 start=$SECONDS result=ok
+  local name=$1 start=$SECONDS result=ok user=0 system=0 TIMEFORMAT='%U %S'
   local target=("${name%@*}")
   [[ $name != *@* ]] || target+=("KUBERNETES_VERSION=${name#*@}")
   printf '=== %s\n' "$name"
-  "${MAKE:-make}" --no-print-directory "${target[@]}" 2>&1 </dev/null | tee "bin/test/$name.log" | while IFS= read -r line; do
+  { time "${MAKE:-make}" --no-print-directory "${target[@]}" 2>&1 </dev/null; } 2>"bin/test/$name.times" | tee "bin/test/$name.log" | while IFS= read -r line; do
     printf '%s: %s\n' "$name" "$line"
   done || result=FAILED
-  printf '%-16s %-8s %5d s\n' "$name" "$result" $((SECONDS - start)) >>bin/test/summary
+  read -r user system <"bin/test/$name.times"
+  printf '%-16s %-8s %5d s, %5d s of a processor\n' "$name" "$result" $((SECONDS - start)) $((${user%.*} + ${system%.*})) >>bin/test/summary
   printf '=== %s %s after %d s\n' "$name" "$result" $((SECONDS - start))
 }
 
