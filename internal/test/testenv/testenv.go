@@ -102,7 +102,7 @@ func withLessGarbageCollection[T any](start func() (T, error)) (T, error) {
 	for name, value := range map[string]string{"GOGC": "400", "GOMEMLIMIT": "1GiB"} {
 		if _, set := os.LookupEnv(name); !set {
 			_ = os.Setenv(name, value) // envtest passes on the environment
-			defer os.Unsetenv(name)
+			defer func() { _ = os.Unsetenv(name) }()
 		}
 	}
 	return start()
