@@ -67,6 +67,17 @@ func TestWhenMissing(t *testing.T) {
 	})
 }
 
+// TestMissingKey reads a key of a map that may be missing, and computes with a value that may be.
+func TestMissingKey(t *testing.T) {
+	c := converterOf(t, between(t, `m: {type: object, additionalProperties: {type: string}}, c: {type: integer}`, `a: {type: string}, d: {type: integer}`,
+		`{cel: {from: {m: .m, c: .c}, to: {a: .a, d: .d}, forward: {a: "self.m[?'app'].orValue('none')", d: "self.?c.optMap(c, c * 60)"},
+			backward: {m: "{'app': self.a}", c: "self.?d.optMap(d, d / 60)"}}}`))
+	roundTrips{
+		"all":    {"v1", `"m":{"app":"x"},"c":2`, named("v2", ``, `"a":"x","d":120`)},
+		"no key": {"v1", `"m":{}`, named("v2", `v1 {"/m":{}}`, `"a":"none"`)},
+	}.check(t, c)
+}
+
 // TestWhenMissingInAnEmptiedObject has a computed field in an object that both versions have, and that
 // loses its other field to another object: {} and a missing object stay different.
 func TestWhenMissingInAnEmptiedObject(t *testing.T) {
