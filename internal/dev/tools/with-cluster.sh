@@ -55,7 +55,8 @@ local)
   *) echo "error: NODE=$NODE: use processes or containers" >&2 && exit 1 ;;
   esac
   "$localcluster" "$binaries" >/dev/null
-  $down >/dev/null 2>&1 || true # what an interrupted run left
+  [[ ! -d $clusters/$name ]] || echo "replacing the cluster $name, which an earlier run left"
+  $down >/dev/null 2>&1 || true
   INSIDE="$localcluster exec --name $name --"
   KUBECONFIG=
   trap leave EXIT
