@@ -17,14 +17,14 @@ mkdir -p bin/test
 touch bin/test/summary
 
 stage() {
-  local name=$1 start=$SECONDS result=ok user=0 system=0 TIMEFORMAT='%U %S'
+  local name=$1 start=$SECONDS result=ok user system TIMEFORMAT='%U %S'
   local target=("${name%@*}")
   [[ $name != *@* ]] || target+=("KUBERNETES_VERSION=${name#*@}")
   printf '=== %s\n' "$name"
   { time "${MAKE:-make}" --no-print-directory "${target[@]}" 2>&1 </dev/null; } 2>"bin/test/$name.times" | tee "bin/test/$name.log" | while IFS= read -r line; do
     printf '%s: %s\n' "$name" "$line"
   done || result=FAILED
-  read -r user system <"bin/test/$name.times"
+  read -r user system < <(tail -n 1 "bin/test/$name.times") # after what bash says of a program that was killed
   printf '%-16s %-8s %5d s, %5d s of a processor\n' "$name" "$result" $((SECONDS - start)) $((${user%.*} + ${system%.*})) >>bin/test/summary
   printf '=== %s %s after %d s\n' "$name" "$result" $((SECONDS - start))
 }
