@@ -272,8 +272,12 @@ type MigrationStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 }
 
-// Done is the number of objects that the run has processed. Total may be less: others are created meanwhile.
+// Done is the number of objects that the run has processed.
 func (s *MigrationStatus) Done() int64 { return s.Rewritten + s.Unchanged + s.Failed }
+
+// Known is the number of objects that the run has to process, as far as is known: more than Total if others were created
+// meanwhile.
+func (s *MigrationStatus) Known() int64 { return max(s.Total, s.Done()) }
 
 // MigrationFailure is one object that could not be rewritten.
 type MigrationFailure struct {

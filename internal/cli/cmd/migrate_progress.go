@@ -91,7 +91,7 @@ func (p *migrationProgress) clear() {
 func describe(resource string, record *contract.Record) string {
 	text := resource + ": " + doing[record.State]
 	if record.Total > 0 {
-		text += fmt.Sprintf(", %d of %d objects", record.Done(), max(record.Done(), record.Total))
+		text += fmt.Sprintf(", %d of %d objects", record.Done(), record.Known())
 	}
 	if record.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", record.Failed)
@@ -138,7 +138,7 @@ func (p *migrationProgress) line() string {
 	var all contract.Counters
 	finished := 0
 	for _, record := range p.records {
-		all.Total += max(record.Total, record.Done())
+		all.Total += record.Known()
 		all.Rewritten += record.Done()
 		if record.Finished() {
 			finished++

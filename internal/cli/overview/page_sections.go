@@ -40,7 +40,7 @@ func (w *writer) migration(o *Overview) {
 
 func (w *writer) run(o *Overview, run *v1alpha1.MigrationStatus) {
 	w.line("  run %s to %s: %s", run.Run, run.StorageVersion, w.stateOf(o, run))
-	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), run.Done(), max(run.Total, run.Done()))
+	progress := fmt.Sprintf("  %s %d%%  %d of %d", bar(run, w.page.Colors), share(run), run.Done(), run.Known())
 	if end := ends(run, o.now); end != "" {
 		progress += "  " + end
 	}

@@ -63,7 +63,7 @@ func (o *Overview) Line() string {
 		if run.Step != "" {
 			state = string(run.Step)
 		}
-		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, run.Done(), max(run.Total, run.Done()), share(run), run.Failed)
+		line += fmt.Sprintf(", %s %d of %d (%d%%), %d failed", state, run.Done(), run.Known(), share(run), run.Failed)
 		if end := ends(run, o.now); end != "" {
 			line += ", " + end
 		}
@@ -77,11 +77,10 @@ func (o *Overview) Line() string {
 // barWidth is the number of characters of a progress bar, without its ends.
 const barWidth = 30
 
-// share returns the progress of a run in percent. Objects created during the run are not
-// in its initial total.
+// share returns the progress of a run in percent.
 func share(run *v1alpha1.MigrationStatus) int {
 	const all = 100
-	switch total := max(run.Total, run.Done()); {
+	switch total := run.Known(); {
 	case run.State == v1alpha1.MigrationSucceeded:
 		return all
 	case total == 0:

@@ -86,14 +86,12 @@ func runOf(of *v1alpha1.MigrationStatus) *run {
 	case v1alpha1.MigrationFailed:
 		r.Tone = "bad"
 	}
-	done := of.Done()
-	left := max(of.Total-done, 0)
-	whole := max(done+left, 1)
+	whole := max(of.Known(), 1)
 	x := int64(0)
 	for _, p := range []part{
 		{Name: "rewritten", Class: "rewritten", Objects: of.Rewritten}, {Name: "unchanged", Class: "unchanged", Objects: of.Unchanged},
 		{Name: "failed", Class: "failed", Objects: of.Failed},
-		{Name: "remaining", Class: "left", Objects: left},
+		{Name: "remaining", Class: "left", Objects: of.Known() - of.Done()},
 	} {
 		p.X, p.Width = x*1000/whole, (x+p.Objects)*1000/whole-x*1000/whole
 		x += p.Objects

@@ -163,6 +163,9 @@ type Counters struct {
 // Done is the number of objects with an outcome.
 func (c Counters) Done() int64 { return c.Rewritten + c.Current + c.Gone + c.Failed }
 
+// Known is the number of objects to process, as far as is known: more than Total if others were created meanwhile.
+func (c Counters) Known() int64 { return max(c.Total, c.Done()) }
+
 // Checkpoint is the end of the last finished page. An interrupted page is repeated from these
 // counters, so that no object counts twice.
 type Checkpoint struct {

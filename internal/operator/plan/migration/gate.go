@@ -215,7 +215,7 @@ func (m *Migration) suspended() gate.Outcome {
 	last := m.Status.Migration
 	how := "before its first object"
 	if last.Progress != "" {
-		how = fmt.Sprintf("at %d of %d objects", last.Done(), max(last.Done(), last.Total))
+		how = fmt.Sprintf("at %d of %d objects", last.Done(), last.Known())
 	}
 	return gate.Waiting(v1alpha1.ReasonMigrationSuspended, fmt.Sprintf(
 		"run %s is suspended %s: set spec.migration.suspend to false to resume it", last.Run, how))

@@ -150,7 +150,7 @@ func fillRecord(status *v1alpha1.MigrationStatus, record *contract.Record) {
 		status.StartTime = record.StartTime
 	}
 	if record.Total > 0 || record.Finished() {
-		status.Progress = fmt.Sprintf("%d/%d", status.Done(), max(status.Done(), status.Total))
+		status.Progress = fmt.Sprintf("%d/%d", status.Done(), status.Known())
 	}
 }
 
@@ -285,7 +285,7 @@ func explainMessage(run *v1alpha1.MigrationStatus) string {
 // counts formats the progress of a run.
 func counts(run *v1alpha1.MigrationStatus) string {
 	return fmt.Sprintf("%d of %d objects, %d rewritten, %d unchanged, %d failed",
-		run.Done(), max(run.Done(), run.Total), run.Rewritten, run.Unchanged, run.Failed)
+		run.Done(), run.Known(), run.Rewritten, run.Unchanged, run.Failed)
 }
 
 // missingFrom returns the stored versions that are no longer listed.
