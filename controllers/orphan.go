@@ -40,10 +40,11 @@ func (r *ConversionPolicyReconciler) reconcileOrphan(ctx context.Context, name s
 	}
 	r.orphans.forget(name) // before the list: a child that the cache gets meanwhile adds it again
 	left, err := r.anyChild(ctx, name)
-	if left || err != nil {
-		r.orphans.put(name, known)
+	if err == nil && !left {
+		return ctrl.Result{}, nil
 	}
-	if err != nil || !left {
+	r.orphans.put(name, known)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	// The cache may lag behind the creation of the policy.

@@ -111,10 +111,12 @@ func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 		}
 		n = a.NewObject()
 	}
-	pos, old := n.position(path[0]), (*Node)(nil)
-	if pos >= 0 {
+	pos := n.position(path[0])
+	var old *Node
+	switch {
+	case pos >= 0:
 		old = n.members[pos].Value
-	} else if value == nil {
+	case value == nil:
 		return n
 	}
 	return a.with(n, pos, path[0], a.WithAt(old, path[1:], value))

@@ -98,7 +98,7 @@ func Start(options Options) (*Server, error) {
 
 // withLessGarbageCollection starts programs that collect garbage rarely while they have less than a gigabyte: that is a
 // fifth of the work of an API server in a test.
-func withLessGarbageCollection[T any](start func() (T, error)) (T, error) {
+func withLessGarbageCollection(start func() (*rest.Config, error)) (*rest.Config, error) {
 	for name, value := range map[string]string{"GOGC": "400", "GOMEMLIMIT": "1GiB"} {
 		if _, set := os.LookupEnv(name); !set {
 			_ = os.Setenv(name, value) // envtest passes on the environment
