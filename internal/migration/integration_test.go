@@ -24,8 +24,7 @@ import (
 // TestIntegration shows what depends on a real API server and its etcd. TestMigrate in internal/cli/cmd shows
 // more: refused objects, and runs without a right or without a connection.
 func TestIntegration(t *testing.T) {
-	// The API server must answer at the address that it advertises.
-	server := testenv.For(t, testenv.Options{Arguments: map[string]string{"bind-address": "0.0.0.0"}})
+	server := testenv.For(t, testenv.Options{})
 	t.Run("runs", func(t *testing.T) {
 		for plural, test := range map[string]struct {
 			objects int

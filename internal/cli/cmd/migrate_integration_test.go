@@ -49,11 +49,8 @@ type migrateEnv struct {
 func TestMigrate(t *testing.T) {
 	encryption := filepath.Join(t.TempDir(), "encryption.yaml")
 	writeEncryption(t, encryption, "identity: {}")
-	server := testenv.For(t, testenv.Options{Durable: true, CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true, Arguments: map[string]string{
-		// The API server must answer at the address that it advertises.
-		"bind-address":               "0.0.0.0",
-		"encryption-provider-config": encryption,
-	}})
+	server := testenv.For(t, testenv.Options{Durable: true, CRDs: []string{testenv.OperatorCRDs}, StorageMigrations: true,
+		Arguments: map[string]string{"encryption-provider-config": encryption}})
 	e := &migrateEnv{server, server.KubeconfigFile(t), encryption}
 	t.Run("a dry run and a migration", e.testWhole)
 	t.Run("refused", e.testRefused)

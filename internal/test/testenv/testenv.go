@@ -130,7 +130,8 @@ func (o Options) environment() (*envtest.Environment, error) {
 		environment.CRDDirectoryPaths = append(environment.CRDDirectoryPaths, path)
 	}
 	endWatches(environment.ControlPlane.GetAPIServer())
-	arguments := environment.ControlPlane.GetAPIServer().Configure()
+	// Clients that ask each API server reach it at the address that it advertises, which is not loopback.
+	arguments := environment.ControlPlane.GetAPIServer().Configure().Set("bind-address", "0.0.0.0")
 	if o.NoWatchCache {
 		arguments.Set("watch-cache", "false")
 	}
@@ -198,9 +199,9 @@ func OutsideAddress() (string, error) {
 }
 
 // ServiceCalls are arguments with which an API server calls the endpoints of Services directly, as
-// nothing forwards the addresses of Services, and is reached at the address that it advertises.
+// nothing forwards the addresses of Services.
 func ServiceCalls() map[string]string {
-	return map[string]string{"enable-aggregator-routing": "true", "bind-address": "0.0.0.0"}
+	return map[string]string{"enable-aggregator-routing": "true"}
 }
 
 // Root returns the root of the repository.
