@@ -141,10 +141,9 @@ func objectOf(review []byte) (namespace, name string) {
 				s.value()
 				return
 			}
-			if list := s.value(); len(list) > 0 {
-				whole, _ := describe(bytes.TrimLeft(list[1:], " \t\r\n"))
-				namespace, name, _ = strings.Cut(validName(whole), "/")
-			}
+			whole, _ := describe(bytes.TrimLeft(s.data[s.pos+1:], " \t\r\n"))
+			namespace, name, _ = strings.Cut(validName(whole), "/")
+			s.fail(errStopped) // the rest may be long
 		})
 	})
 	return namespace, name

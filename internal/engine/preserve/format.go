@@ -133,13 +133,14 @@ func (m metered) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// appendEntries appends the members of those that were written by the same rules as the first one, and the rest.
+// appendEntries appends the members of those that were written by the same rules as the first one, and the rest. It uses the
+// memory of entries.
 func appendEntries(text []byte, entries []Entry) []byte {
 	if len(entries) == 0 {
 		return text
 	}
 	w := &writer{text: tree.Quote(append(text, `,"rules":`...), entries[0].Rules)}
-	var same, older []Entry
+	same, older := entries[:0], []Entry(nil)
 	for _, e := range entries {
 		switch {
 		case e.Rules != entries[0].Rules:

@@ -202,7 +202,7 @@ func (v *Versions) hide(d *differ, again, y *tree.Node) {
 		if e.Kind != Value && e.Kind != Insert {
 			continue
 		}
-		if e.Hidden = !r.locate(e).read; !e.Hidden {
+		if e.Hidden = !r.place(e).read; !e.Hidden {
 			read = append(read, e)
 		}
 	}

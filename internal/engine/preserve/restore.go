@@ -304,23 +304,32 @@ func (r *restorer) elementsOf(e *Entry, at location) (parts []*Entry) {
 
 // location is the place of an entry in base.
 type location struct {
-	// value is what base has there, and parent the value around it.
-	value, parent *tree.Node
-	schema        Schema
+	// value is what base has there, and parent the value around it. schema and around are theirs.
+	value, parent  *tree.Node
+	schema, around Schema
 	// gone is true if the element or the object that the entry is about does not exist, misfit if the schema does
 	// not allow the entry, read if the other version may show it, and derived if it says what is there.
 	gone, misfit, read, derived bool
 }
 
-func (r *restorer) locate(e *Entry) (at location) {
+// locate finds the place of an entry, and whether it fits there.
+func (r *restorer) locate(e *Entry) location {
+	at := r.place(e)
+	if !at.gone && !at.misfit {
+		at.misfit = !r.fits(e, at) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
+	}
+	return at
+}
+
+// place finds the place of an entry, which the schema may not allow there.
+func (r *restorer) place(e *Entry) (at location) {
 	unread, dropped := r.seen.Unread(), r.seen.Dropped()
 	at.value, at.schema = r.base, r.schema
 	for i, segment := range e.At {
-		at.parent = at.value
-		allowed := at.schema
+		at.parent, at.around = at.value, at.schema
 		at.value, at.schema = r.in(at.value, at.schema, segment)
 		switch {
-		case segment.Element && at.value == nil, at.value == nil && i < len(e.At)-1 && allowed.isMap() && !r.isMade(e.At[:i+1]), at.parent != nil && !segment.Element && !at.parent.Is(tree.Object) && !allowed.isNull(at.parent):
+		case segment.Element && at.value == nil, at.value == nil && i < len(e.At)-1 && at.around.isMap() && !r.isMade(e.At[:i+1]), at.parent != nil && !segment.Element && !at.parent.Is(tree.Object) && !at.around.isNull(at.parent):
 			at.gone = true
 			return at
 		case at.schema.pruned():
@@ -336,7 +345,6 @@ func (r *restorer) locate(e *Entry) (at location) {
 	if at.gone = e.Kind == Absent && at.value == nil || e.Kind == Order && !at.value.Is(tree.List); at.gone {
 		return at
 	}
-	at.misfit = !r.fits(e, at) || e.Kind == Insert && at.value != nil && !at.value.Is(tree.List)
 	at.read = at.read || !isUnread(e, unread)
 	return at
 }
@@ -392,12 +400,7 @@ func (r *restorer) fits(e *Entry, at location) bool {
 	case Absent, Order:
 		return r.isWritable(e.At)
 	}
-	last := e.At[len(e.At)-1]
-	if !r.isWritable(e.At) {
-		return false
-	}
-	_, parent := r.find(r.base, r.schema, e.At[:len(e.At)-1])
-	return parent.allowsIn(last, e.Value)
+	return r.isWritable(e.At) && at.around.allowsIn(e.At[len(e.At)-1], e.Value)
 }
 
 // isWritable reports whether preserved data may be for the place.
