@@ -72,9 +72,6 @@ func (v *verdict) isMostlyRight() bool { return v.confirmed > v.wrong }
 
 // confirm returns the rules that compile, and that observations do not refute. It marks the others.
 func (j *judge) confirm(all []*hypothesis) ([]*hypothesis, *trial, error) {
-	// refuted are mostly right. Those for whose fields there is no other rule in the end come back.
-	var refuted []*hypothesis
-	mostlyRight := map[*hypothesis]bool{}
 	for round := 0; ; round++ {
 		chosen, result, err := j.compiled(all)
 		if err != nil {
@@ -86,19 +83,9 @@ func (j *judge) confirm(all []*hypothesis) ([]*hypothesis, *trial, error) {
 		}
 		done := true
 		for _, h := range chosen {
-			if v := tried.verdicts[h]; v.isWrong() && !mostlyRight[h] {
-				h.refuted, done = v.example, false
-				if v.isMostlyRight() {
-					refuted = append(refuted, h)
-				}
+			if v := tried.verdicts[h]; v.isWrong() && !h.tolerated {
+				h.refuted, h.mostlyRight, done = v.example, v.isMostlyRight(), false
 			}
-		}
-		if done {
-			back := j.free(refuted, chosen)
-			for _, h := range back {
-				h.refuted, mostlyRight[h], done = "", true, false
-			}
-			chosen, refuted = append(chosen, back...), nil
 		}
 		if done {
 			return chosen, tried, nil
@@ -109,9 +96,29 @@ func (j *judge) confirm(all []*hypothesis) ([]*hypothesis, *trial, error) {
 	}
 }
 
-// free returns the refuted hypotheses for whose fields no rule was chosen.
-func (j *judge) free(refuted, chosen []*hypothesis) (free []*hypothesis) {
-	for _, h := range refuted {
+// confirmTolerant is confirm with what is mostly right where there is no other rule.
+func (j *judge) confirmTolerant(all []*hypothesis) ([]*hypothesis, *trial, error) {
+	for {
+		chosen, tried, err := j.confirm(all)
+		if err != nil {
+			return nil, nil, err
+		}
+		back := j.free(all, chosen)
+		if len(back) == 0 {
+			return chosen, tried, nil
+		}
+		for _, h := range back {
+			h.refuted, h.tolerated = "", true
+		}
+	}
+}
+
+// free returns the hypotheses that are mostly right, were refuted, and for whose fields no rule was chosen.
+func (j *judge) free(all, chosen []*hypothesis) (free []*hypothesis) {
+	for _, h := range all {
+		if h.refuted == "" || !h.mostlyRight {
+			continue
+		}
 		candidate := *h
 		candidate.refuted = ""
 		together := append(slices.Concat(chosen, free), &candidate)
@@ -171,10 +178,7 @@ func (j *judge) compiled(all []*hypothesis) ([]*hypothesis, compile.Result, erro
 // nests reports whether a rule may be for a field in an object, list or map that another rule only gives
 // another name. Without an inner rule, it reports whether the outer one only gives another name.
 func (j *judge) nests(outer, inner *hypothesis) bool {
-	if outer.rule.Move == nil || j.pairs().renamed[outer.spoke[0]] != outer.hub[0] {
-		return false
-	}
-	return inner == nil || len(inner.spoke) == 0 || len(inner.hub) == 0 || inner.spoke[0].within(outer.spoke[0]) == inner.hub[0].within(outer.hub[0])
+	return outer.rule.Move != nil && j.pairs().renamed[outer.spoke[0]] == outer.hub[0]
 }
 
 func (j *judge) rules(chosen []*hypothesis) *v1alpha1.DeclarativeConverter {

@@ -15,7 +15,7 @@ import (
 
 // finish compiles the policy, and lists what it leaves open.
 func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
-	chosen, tried, err := d.judge.confirm(all)
+	chosen, tried, err := d.judge.confirmTolerant(all)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,9 @@ func (p *proposer) rename(refused map[string]bool) {
 			p.pairs.renamed[both[0]] = both[1]
 		}
 		p.pair(p.pairs.renamed)
+		maps.DeleteFunc(p.pairs.renamed, func(spoke, hub *field) bool {
+			return spoke.name() == hub.name() && p.pairs.partner[spoke.parent] == hub.parent // it moves with the object around it
+		})
 	}
 }
 

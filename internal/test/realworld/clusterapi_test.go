@@ -4,6 +4,8 @@
 package realworld
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -215,6 +217,8 @@ func TestInClusterIPPool(t *testing.T) {
 			some, _ := ours.([]any)
 			return len(all) == len(some)+1
 		}, "theirs computes the first and the last address of a subnet; expressions cannot"},
+		{"v1alpha2", ".spec.prefix", func(theirs, _ any) bool { return strings.HasPrefix(fmt.Sprint(theirs), "-") },
+			"theirs copies a negative prefix, which v1alpha2 does not allow; ours has no value for it, and preserves it"},
 	}
 	p.examples = map[string][]any{".spec.subnet": {"", "10.0.0.0/24", "192.168.4.0/22", "fd00::/64"}}
 	p.check(t)

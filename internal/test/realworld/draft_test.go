@@ -38,20 +38,16 @@ var drafts = map[string]struct {
 	// Without the annotation, the rollout gets the value.
 	"openkruise-rollouts":  {fewer: 1, more: []string{`{"default":{"to":".spec.strategy.canary.enableExtraWorkloadForCanary","value":true}}`}},
 	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
-	"cluster-api-machines": {more: []string{
+	"cluster-api-machines": {more: append(references(".spec"),
 		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
-		reference(".spec.infrastructureRef", ".spec.infrastructureRef"),
-	}},
-	"cluster-api-machinesets":        {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinedeployments": {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	"cluster-api-machinepools":       {more: []string{reference(".spec.template.spec.infrastructureRef", ".spec.template.spec.infrastructureRef")}},
-	// One template moves field by field, which says the same but for an empty one.
-	"cluster-api-clusters": {fewer: 1, more: fieldsOf(
-		".spec.topology.workers.machineDeployments[*].machineHealthCheck.remediationTemplate", ".spec.topology.workers.machineDeployments[*].healthCheck.remediation.templateRef")},
-	// A duration of the spoke becomes two fields of the hub, and others are there only together with a field that is
-	// computed.
-	"cluster-api-kubeadmconfigs": {fewer: 2, more: arguments(".spec")},
-	"cluster-api-kubeadmcontrolplanes": {fewer: 9, more: append(arguments(".spec.kubeadmConfigSpec"),
+	)},
+	"cluster-api-machinesets":        {more: references(".spec.template.spec")},
+	"cluster-api-machinedeployments": {more: references(".spec.template.spec")},
+	"cluster-api-machinepools":       {more: references(".spec.template.spec")},
+	"cluster-api-clusters":           {more: []string{reference(".spec.controlPlaneRef", ".spec.controlPlaneRef"), reference(".spec.infrastructureRef", ".spec.infrastructureRef")}},
+	"cluster-api-kubeadmconfigs":     {more: arguments(".spec")},
+	// Others are there only together with a field that is computed.
+	"cluster-api-kubeadmcontrolplanes": {fewer: 2, more: append(arguments(".spec.kubeadmConfigSpec"),
 		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
 		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
@@ -64,7 +60,7 @@ func arguments(of string) (rules []string) {
 		".clusterConfiguration.apiServer.extraArgs", ".clusterConfiguration.controllerManager.extraArgs", ".clusterConfiguration.etcd.local.extraArgs",
 		".clusterConfiguration.scheduler.extraArgs", ".initConfiguration.nodeRegistration.kubeletExtraArgs", ".joinConfiguration.nodeRegistration.kubeletExtraArgs",
 	} {
-		rules = append(rules, fmt.Sprintf(`{"index":{"from":"%[1]s","to":"%[1]s","key":"name","value":"value"}}`, of+path))
+		rules = append(rules, fmt.Sprintf(`{"each":{"from":"%[1]s","to":"%[1]s","key":"name"}}`, of+path), fmt.Sprintf(`{"move":{"from":"%[1]s[*]","to":"%[1]s[*].value"}}`, of+path))
 	}
 	return rules
 }
@@ -74,12 +70,9 @@ func reference(from, to string) string {
 	return fmt.Sprintf(`{"format":{"from":"%s.apiVersion","template":"{apiGroup}/v1beta1","to":{"apiGroup":"%s.apiGroup"}}}`, from, to)
 }
 
-// fieldsOf are the rules that move the fields of a reference one by one.
-func fieldsOf(from, to string) (rules []string) {
-	for _, name := range []string{"apiVersion", "kind", "name"} {
-		rules = append(rules, fmt.Sprintf(`{"move":{"from":"%[1]s.%[3]s","to":"%[2]s.%[3]s"}}`, from, to, name))
-	}
-	return rules
+// references are the rules for what makes a machine.
+func references(of string) []string {
+	return []string{reference(of+".bootstrap.configRef", of+".bootstrap.configRef"), reference(of+".infrastructureRef", of+".infrastructureRef")}
 }
 
 // checkDraft drafts a policy by asking the project's own functions. It has the rules of the policy in the catalogue
