@@ -46,7 +46,7 @@ func fileCommands(t *testing.T) map[string][][]string {
 		"playground": {with("-f", "FILE")},
 		"report":     {with("-f", "FILE")},
 		"rewrite":    {with("--to", "v2", "-f", "FILE"), {"--policy", policy[1], "--crd", "FILE", "--to", "v2", "-f", cronspec + "objects.yaml", "--check"}},
-		"verify":     {with("-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}},
+		"verify":     {with("-f", "FILE"), {"--policy", policy[1], "--crd", "FILE"}, with("--golden", "FILE")},
 	}
 	for _, name := range withFlag("filename") {
 		expect.Equal(t, name+" reads files, and is in this test", true, commands[name] != nil)

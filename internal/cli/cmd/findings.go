@@ -111,9 +111,12 @@ func foundByVerify(report *verify.Report, policy place) *findings.Report {
 		found.Findings = append(found.Findings, policy.found(rulePolicyWarning, findings.Warning, declarative, warning))
 	}
 	for _, each := range report.Findings {
-		field := declarative
+		field, version := declarative, each.From
+		if each.Kind == verify.NotAsRecorded {
+			version = each.To // the field is one of the result
+		}
 		for _, leaf := range report.Leaves {
-			if leaf.Version == each.From && leaf.Path == each.Path && leaf.Rule != "" {
+			if leaf.Version == version && leaf.Path == each.Path && leaf.Rule != "" {
 				field = leaf.Rule
 			}
 		}

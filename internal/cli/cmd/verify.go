@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ import (
 type verifyOptions struct {
 	definitions definitions
 	files       []string
+	record      string
+	golden      string
 	output      output
 	liveOptions
 }
@@ -53,13 +56,21 @@ comes from the cluster, too: pass files to test what is not applied yet. POLICY 
 the name of the policy, if there is no file or a file has several. Without objects,
 the command checks the rules, and tests them on objects made up from them.
 
+--record writes a golden file: each object, and what it becomes at other versions, with
+the hashes of the rules and of the schemas. --golden repeats these conversions later. A
+field with another value is an error, other rules or schemas are a warning. Review the
+file like code, and record it again when you want the change. It has all values of the
+objects: record no secrets.
+
 Exit codes:
   0  nothing is lost except what a drop rule gives up; there may be warnings
   1  something is lost, or an object cannot be converted, or does not fit the schema
-     of a version
+     of a version, or a conversion is not as recorded
   2  the test could not run: a flag is wrong, a file or the cluster cannot be
      read, or the policy is not valid`,
 		Example: `  conversion-operator verify --policy policy.yaml --crd crd.yaml -f objects.yaml
+  conversion-operator verify --policy policy.yaml --crd crd.yaml -f objects.yaml --record golden.yaml
+  conversion-operator verify --policy policy.yaml --crd crd.yaml --golden golden.yaml
   conversion-operator verify --policy policy.yaml --crd crd.yaml --live
   conversion-operator verify crontabs.example.com --live --namespace team-a -o json
   conversion-operator verify --policy policy.yaml --crd crd.yaml --live --context staging,production`,
@@ -67,6 +78,8 @@ Exit codes:
 	flags := command.Flags()
 	options.definitions.addFlags(flags)
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of objects, - for stdin; can be given several times")
+	flags.StringVar(&options.record, "record", "", "golden file to write: the conversions of the objects")
+	flags.StringVar(&options.golden, "golden", "", "golden file with conversions to repeat: what differs is an error")
 	options.output.add(command, formText, formJSON, formYAML, formSARIF, formJUnit)
 	options.addFlags(command, "try the rules on the objects in a cluster")
 	acceptContexts(command)
@@ -77,6 +90,14 @@ Exit codes:
 func (o *verifyOptions) validate() error {
 	if err := o.output.validate(); err != nil {
 		return err
+	}
+	switch {
+	case o.record != "" && o.golden != "":
+		return errors.New("--record and --golden exclude each other: compare first, then record")
+	case o.record != "" && len(o.files) == 0 && !o.live:
+		return errors.New("--record needs objects: pass them with -f, or add --live")
+	case o.record != "" && hasComma(o.config):
+		return errors.New("--record writes one file: name one context")
 	}
 	return o.liveOptions.validate(o.files)
 }
@@ -107,7 +128,63 @@ func (o *verifyOptions) find(ctx context.Context, command *cobra.Command, name s
 	if err != nil {
 		return nil, err
 	}
-	return try(ctx, policy, crd, objects)
+	golden, err := readGolden(o.golden)
+	if err != nil {
+		return nil, err
+	}
+	return try(ctx, policy, crd, func(ctx context.Context, checker *verify.Checker, crd string) (string, error) {
+		if golden != nil {
+			if err := checker.Compare(golden); err != nil {
+				return "", err
+			}
+		}
+		if o.record == "" {
+			return objects(ctx, checker, crd)
+		}
+		checker.Record()
+		from, err := objects(ctx, checker, crd)
+		if err != nil {
+			return "", err
+		}
+		return from, writeGolden(checker, o.record, command.ErrOrStderr())
+	})
+}
+
+// readGolden reads a golden file, nil if there is none.
+func readGolden(file string) (*verify.Golden, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // There is nothing to compare with then, and no error.
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(opened, verify.MaxGolden+1))
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return nil, err
+	}
+	if len(text) > verify.MaxGolden {
+		return nil, fmt.Errorf("%s has more than %d bytes: verify --record writes no such file", file, verify.MaxGolden)
+	}
+	return verify.ReadGolden(file, text)
+}
+
+// writeGolden writes what the checker has recorded.
+func writeGolden(checker *verify.Checker, file string, stderr io.Writer) error {
+	text, objects, left, err := checker.Recorded()
+	switch {
+	case err != nil:
+		return err
+	case objects == 0:
+		return fmt.Errorf("%s was not written: no object could be converted", file)
+	case left > 0:
+		checker.Warn(fmt.Sprintf("%d objects did not fit into %s, which has the first %d: it is limited to %d bytes", left, file, objects, verify.MaxGolden))
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // It goes to git, where others read it.
+		return err
+	}
+	_, err = fmt.Fprintf(stderr, "objects recorded in %s: %d\n", file, objects)
+	return err
 }
 
 func judgeVerify(report *verify.Report) error {

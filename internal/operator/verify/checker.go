@@ -65,6 +65,8 @@ type Checker struct {
 	edits      map[editKey]editCount
 	// seen is for each leaf field of the report. It is nil for a Checker by NewThrough.
 	seen []seen
+	// recording is nil unless conversions are recorded.
+	recording *recording
 }
 
 // New compiles a policy's rules against a CustomResourceDefinition. A Checker with
@@ -165,6 +167,9 @@ func (c *Checker) Check(ctx context.Context, object manifest.Object) {
 		c.report.Preserving++
 	}
 	c.roundTrips(ctx, t)
+	if c.recording != nil {
+		c.record(t)
+	}
 }
 
 // admit treats an object like an API server that receives it from a client.

@@ -13,7 +13,7 @@
 // counts what annotations preserved on the way, and finds preserved data that is lost (entries.go).
 // At each other version it also edits the object as clients do (edit.go), and finds what an edit
 // discards without concerning it (edits.go). It notes which fields objects have, and so which
-// rules were tried (seen.go).
+// rules were tried (seen.go). It records conversions in a golden file, and repeats recorded ones (golden.go).
 //
 // The Report (report.go) is the final result: it does not grow with the number of
 // objects, because equal findings are counted together (tally.go). It can be written

@@ -63,6 +63,8 @@ type Report struct {
 	FieldsUntried int `json:"fieldsUntried,omitempty"`
 	// Directions are all ordered pairs of versions, with the results for objects.
 	Directions []Direction `json:"directions"`
+	// Golden counts the conversions of a golden file that were repeated, absent without one.
+	Golden *Compared `json:"golden,omitempty"`
 	// PreservedFields are the fields that were preserved.
 	PreservedFields []PreservedField `json:"preservedFields"`
 	// Preserving are the objects that had preserved data at the start, and Preserved
@@ -152,7 +154,7 @@ func (p *Preserved) Add(fate preserved.Fate) {
 // Kind of a Finding.
 type Kind string
 
-// The kinds. The first four are errors, the next four warnings, and the others notes.
+// The kinds. The first five are errors, the next four warnings, and the others notes.
 const (
 	// NotConverted is an object that cannot be converted.
 	NotConverted Kind = "NotConverted"
@@ -164,6 +166,8 @@ const (
 	// InvalidAtTarget is a field that the target's schema refuses. Clients can read
 	// the object there, but not write it.
 	InvalidAtTarget Kind = "Invalid"
+	// NotAsRecorded is a field that a conversion gives another value than a golden file has.
+	NotAsRecorded Kind = "NotAsRecorded"
 	// Carried is a preserved value that stays in its annotation even at its version:
 	// the rules know no place for it, or the schema does not allow it.
 	Carried Kind = "CarriedOn"
@@ -216,7 +220,7 @@ const (
 var ranks = map[Severity]int{SeverityError: 0, SeverityWarning: 1, SeverityNote: 2}
 
 var severities = map[Kind]Severity{
-	NotConverted: SeverityError, Lost: SeverityError, Pruned: SeverityError, InvalidAtTarget: SeverityError,
+	NotConverted: SeverityError, Lost: SeverityError, Pruned: SeverityError, InvalidAtTarget: SeverityError, NotAsRecorded: SeverityError,
 	Carried: SeverityWarning, EditDiscards: SeverityWarning, DefaultDiscards: SeverityWarning, EditUndone: SeverityWarning,
 	NoValue: SeverityNote, NoEffect: SeverityNote,
 	Dropped: SeverityNote, Unknown: SeverityNote, InvalidBefore: SeverityNote, Unreadable: SeverityNote, Foreign: SeverityNote,

@@ -46,6 +46,8 @@ func (r *Report) Title() string {
 		return "problems found"
 	case r.Discards():
 		return "edits at other versions discard values"
+	case r.Objects == 0 && r.Golden != nil:
+		return "the rules are valid, and convert as recorded"
 	case r.Objects == 0:
 		return "the rules are valid, and were tried on no object"
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == Dropped }):
@@ -83,6 +85,9 @@ func (r *Report) writeSummary(out *strings.Builder) {
 			fmt.Fprintf(out, "; no object has %d of %d fields, which were not tried", r.FieldsUntried, len(r.Leaves))
 		}
 		out.WriteString(".\n")
+	}
+	if r.Golden != nil {
+		fmt.Fprintf(out, "%s from %s repeated; %s differ from what was recorded.\n", count(r.Golden.Conversions, "conversion"), r.Golden.From, number(r.Golden.Differ))
 	}
 	mean := time.Duration(r.Timing.MeanNanoseconds)
 	fmt.Fprintf(out, "%s, %s on average.\n", count(r.Timing.Conversions, "conversion"), mean.Round(10*time.Nanosecond))
@@ -182,6 +187,7 @@ var messages = map[Kind]string{
 	Lost:            "FROM → TO → FROM: FIELD changes",
 	Pruned:          "FROM → TO: FIELD is pruned, because the schema of TO does not allow it",
 	InvalidAtTarget: "FROM → TO: FIELD is refused by the schema of TO",
+	NotAsRecorded:   "FROM → TO: FIELD is not as recorded",
 	Carried:         "FROM: FIELD is preserved, and stays in the annotation even at FROM",
 	EditDiscards:    "FROM → TO → FROM: FIELD changes by an edit at TO that does not concern it",
 	DefaultDiscards: "FROM → TO → FROM: FIELD changes by the defaults of TO",

@@ -26,6 +26,7 @@ import (
 
 // version treats objects of one version like an API server.
 type version struct {
+	source      *apiextensionsv1.CustomResourceDefinitionVersion
 	structural  *schema.Structural
 	validator   validation.SchemaValidator
 	expressions *cel.Validator
@@ -43,7 +44,7 @@ func newVersion(of *apiextensionsv1.CustomResourceDefinitionVersion) (*version, 
 	if err != nil {
 		return nil, fmt.Errorf("version %s: %w", of.Name, err)
 	}
-	return &version{structural: structural, validator: validator, expressions: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return &version{source: of, structural: structural, validator: validator, expressions: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
 // schemaOf returns the schema of a version in two forms.
