@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
@@ -85,6 +86,20 @@ func (p place) found(rule string, level findings.Level, field, message string) f
 	return findings.Finding{Rule: rule, Level: level, Message: message, Path: p.file, Line: line}
 }
 
+// ofVersion returns the field of a version in a definition, or that of all versions.
+func (p place) ofVersion(name string) string {
+	const versions = "spec.versions"
+	for i := 0; ; i++ {
+		path := []string{"spec", "versions", strconv.Itoa(i), "name"}
+		if p.positions.Member(path[:3]...) == nil {
+			return versions
+		}
+		if found := p.positions.Member(path...); found != nil && found.Value == name {
+			return fmt.Sprintf("%s[%d]", versions, i)
+		}
+	}
+}
+
 // levels are the levels of severities, which audit and verify name alike.
 var levels = map[string]findings.Level{"Error": findings.Error, "Warning": findings.Warning, "Note": findings.Note}
 
@@ -147,7 +162,7 @@ func foundByDiff(report *diff.Report, files []string) *findings.Report {
 		}
 		for _, restriction := range each.Restrictions {
 			message := fmt.Sprintf("%s, version %s: %s", each.Name, restriction.Version, restriction)
-			found.Findings = append(found.Findings, crd.found(restricted, findings.Error, "spec.versions", message))
+			found.Findings = append(found.Findings, crd.found(restricted, findings.Error, crd.ofVersion(restriction.Version), message))
 		}
 		for _, field := range each.Fields {
 			if !field.Worse {
@@ -176,8 +191,9 @@ func foundByAudit(report *audit.Report, files []string) *findings.Report {
 		if each.Version != "" {
 			subject += ", version " + each.Version
 		}
-		found.Findings = append(found.Findings, places.definition(each.CRD).found(
-			string(each.ID), levels[string(each.Severity)], "spec.versions", fmt.Sprintf("%s: %s; %s", subject, each.Evidence, each.Cure)))
+		crd := places.definition(each.CRD)
+		found.Findings = append(found.Findings, crd.found(
+			string(each.ID), levels[string(each.Severity)], crd.ofVersion(each.Version), fmt.Sprintf("%s: %s; %s", subject, each.Evidence, each.Cure)))
 	}
 	return found
 }

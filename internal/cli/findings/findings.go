@@ -10,6 +10,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net/url"
 	"path/filepath"
 )
 
@@ -108,7 +109,8 @@ func (r *Report) WriteSARIF(w io.Writer) error {
 		found := result{RuleID: finding.Rule, Level: finding.Level, Message: message{finding.Message}}
 		if finding.Path != "" {
 			place := location{}
-			place.PhysicalLocation.ArtifactLocation.URI = filepath.ToSlash(filepath.Clean(finding.Path))
+			file := url.URL{Path: filepath.ToSlash(filepath.Clean(finding.Path))}
+			place.PhysicalLocation.ArtifactLocation.URI = file.String()
 			place.PhysicalLocation.Region.StartLine = finding.Line
 			found.Locations = []location{place}
 		}
