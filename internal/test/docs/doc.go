@@ -1,7 +1,8 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs reads the pages of the documentation, and runs their commands.
+// Package docs reads the pages of the documentation, and runs their commands, with the pre-commit hook
+// and the GitHub action that they describe.
 //
 // A page is Markdown. The info string of a code block, which readers do not see, says how to use
 // the block:

@@ -73,6 +73,7 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator rewrite"},
 		{"commands.md", "conversion-operator verify"},
 	},
+	"pipelines": {{Page: "pipelines.md"}},
 	"a policy": {
 		{"commands.md", "conversion-operator pause"},
 		{"commands.md", "conversion-operator resume"},
