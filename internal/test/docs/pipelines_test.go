@@ -61,7 +61,7 @@ func (r *repository) exitCode(environment []string, program string, args ...stri
 // TestPagesForPipelines runs the commands of pages that need no cluster.
 func TestPagesForPipelines(t *testing.T) {
 	t.Parallel()
-	for _, scene := range []string{"pipelines"} {
+	for _, scene := range []string{"pipelines", "other languages"} {
 		t.Run(scene, func(t *testing.T) {
 			t.Parallel()
 			r := newRepository(t)

@@ -73,7 +73,8 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator rewrite"},
 		{"commands.md", "conversion-operator verify"},
 	},
-	"pipelines": {{Page: "pipelines.md"}},
+	"pipelines":       {{Page: "pipelines.md"}},
+	"other languages": {{Page: "other-languages.md"}},
 	"a policy": {
 		{"commands.md", "conversion-operator pause"},
 		{"commands.md", "conversion-operator resume"},

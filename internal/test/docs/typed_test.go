@@ -34,7 +34,7 @@ var untyped = map[string]string{
 }
 
 // otherLanguages are the languages of blocks without commands.
-var otherLanguages = []string{"", "json", "lua", "mermaid", "text", "yaml"}
+var otherLanguages = []string{"", "csharp", "java", "json", "lua", "mermaid", "rust", "text", "yaml"}
 
 // TestEveryCommandIsRun: each block with commands is part of a scene or a symptom, or has a reason
 // why not.
