@@ -156,7 +156,7 @@ func sliceOf(service *corev1.Service, pods []corev1.Pod) *discoveryv1.EndpointSl
 		if pod.Namespace != service.Namespace || finished || pod.Status.PodIP == "" || !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
-		serving, terminating := isReady(pod), pod.DeletionTimestamp != nil
+		serving, terminating := IsReady(pod), pod.DeletionTimestamp != nil
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{pod.Status.PodIP}, NodeName: &pod.Spec.NodeName,
 			Conditions: discoveryv1.EndpointConditions{
@@ -180,7 +180,8 @@ func sliceOf(service *corev1.Service, pods []corev1.Pod) *discoveryv1.EndpointSl
 	return slice
 }
 
-func isReady(pod *corev1.Pod) bool {
+// IsReady reports that a pod is ready. It may be ending.
+func IsReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

@@ -5,14 +5,13 @@ package soak
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,153 +23,131 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-// Invariant is a promise to users. check reports the violations in the current and the previous observation of
-// a subject.
+// Invariant is a promise to users.
 type Invariant struct {
-	name  string
-	check func(now, before Observation, violated reporter)
+	Name string
+	// broken returns what breaks it in the current observation of a subject, given the previous one.
+	broken func(now, before Observation) []any
 }
 
-type reporter func(format string, args ...any)
+// each returns the invariant that holds if it holds for everything of a kind in an observation.
+func each[T any](name string, of func(Observation) []T, holds func(now Observation, is T) bool) Invariant {
+	return Invariant{name, func(now, _ Observation) (broken []any) {
+		for _, is := range of(now) {
+			if !holds(now, is) {
+				broken = append(broken, is)
+			}
+		}
+		return broken
+	}}
+}
+
+// whole returns the invariant of an observation and the one before.
+func whole(name string, holds func(now, before Observation) bool) Invariant {
+	return Invariant{name, func(now, before Observation) []any {
+		if holds(now, before) {
+			return nil
+		}
+		return []any{"the state below"}
+	}}
+}
+
+// Check returns the violations of invariants, and the state.
+func Check(invariants []Invariant, now, before Observation) error {
+	var wrong []error
+	for _, each := range invariants {
+		for _, is := range each.broken(now, before) {
+			wrong = append(wrong, fmt.Errorf("%s: violated in %s: %+v", each.Name, now.Subject.Name, is))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w\n%v", errors.Join(wrong...), now)
+}
 
 // Always has the invariants that hold at any time.
 var Always = []Invariant{
 	readsAsWritten,
-	{"etcd has the objects that were written, and no others", func(now, _ Observation, violated reporter) {
-		if got, want := slices.Sorted(maps.Keys(now.Stored)), slices.Sorted(maps.Keys(now.Subject.Objects)); !slices.Equal(got, want) {
-			violated("etcd has %v; expected %v", got, want)
-		}
-	}},
+	whole("etcd has the objects that were written, and no others", func(now, _ Observation) bool {
+		return len(now.Stored) == len(now.Subject.Objects) && !slices.ContainsFunc(now.Stored, func(is Stored) bool { return now.Subject.Objects[is.Name] == nil })
+	}),
 	// Objects may remain at a version that another client pruned, but nothing is written at that version
 	// afterwards.
-	{"stored bytes are at listed versions", func(now, _ Observation, violated reporter) {
-		for name, is := range sorted(now.unlisted()) {
-			if is.Revision >= now.Pruned {
-				violated("%s is stored at %s; status.storedVersions is %v", name, is.Version, now.After.Status.StoredVersions)
-			}
-		}
-	}},
+	each("stored bytes are at listed versions", Observation.stored, func(now Observation, is Stored) bool {
+		return now.lists(is.Version) || is.Revision < now.Pruned
+	}),
 	preserved,
-	{"a version stays while values would be lost with it", func(now, _ Observation, violated reporter) {
-		for _, version := range versions {
-			if blocker := now.Subject.blocker(version); blocker != "" && !now.has(version) {
-				violated("%s is gone, and %s has %s", version, blocker, ownPath(version))
-			}
-		}
-	}},
-	{"what may be removed is stored nowhere, and takes no values along", func(now, _ Observation, violated reporter) {
-		for _, said := range now.Policy.Status.Versions {
-			accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(said.Name).AcceptedLosses
-			for name, is := range sorted(now.Stored) {
-				if said.SafeToRemove && now.ofCRD() && said.Name == is.Version {
-					violated("%s is stored at %s, which status.versions calls safe to remove", name, is.Version)
-				}
-				if said.SafeToRemove && now.current() && len(accepted) == 0 && is.Annotations[annotation(now.Subject, said.Name)] != "" {
-					violated("%s holds %s, and status.versions calls %s safe to remove", name, ownPath(said.Name), said.Name)
-				}
-			}
-		}
-	}},
+	whole("a version stays while values would be lost with it", func(now, _ Observation) bool {
+		return !slices.ContainsFunc(versions, func(version string) bool { return !now.has(version) && now.Subject.blocker(version) != "" })
+	}),
+	each("what may be removed is stored nowhere", Observation.stored, func(now Observation, is Stored) bool {
+		return !now.ofCRD() || !now.safeToRemove(is.Version)
+	}),
+	each("what may be removed takes no values along", Observation.stored, func(now Observation, is Stored) bool {
+		return !now.current() || !slices.ContainsFunc(versions, func(version string) bool {
+			accepted := (&Subject{Policy: &now.Policy.Spec}).retirement(version).AcceptedLosses
+			return now.safeToRemove(version) && len(accepted) == 0 && is.Annotations[annotation(now.Subject, version)] != ""
+		})
+	}),
 	// Unless the storage version changed, or another client pruned it.
-	{"storedVersions is pruned with evidence", func(now, before Observation, violated reporter) {
-		if !now.sameCRD(before) || now.Policy.Name == "" || before.Policy.Name == "" || now.storage() != before.storage() || now.Pruned != before.Pruned {
-			return
-		}
-		gone, evidence := without(before.CRD.Status.StoredVersions, now.CRD.Status.StoredVersions), now.Policy.Status.MigrationEvidence
-		proven := evidence != nil && now.Policy.Status.CRD.UID == now.CRD.UID && now.Policy.Status.CRD.StorageVersion == now.storage() ||
-			slices.ContainsFunc(now.Records, func(record contract.Record) bool {
-				return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
-			})
-		if len(gone) > 0 && !proven {
-			violated("%v went from status.storedVersions; expected evidence for %s in the policy's status, or a completed run without failures; found %v and %d records",
-				gone, now.storage(), evidence, len(now.Records))
-		}
-	}},
-	{"what the status says of stored bytes is true", func(now, _ Observation, violated reporter) {
-		migrated, evidence := now.condition(v1alpha1.StorageMigratedCondition), now.Policy.Status.MigrationEvidence
-		for name, is := range sorted(now.Stored) {
-			if of := now.Policy.Status.CRD; evidence != nil && of.UID == now.CRD.UID && of.Generation == now.CRD.Generation && of.StorageVersion != is.Version {
-				violated("%s is stored at %s; the evidence says that all are at %s", name, is.Version, of.StorageVersion)
-			}
-			if now.ofCRD() && migrated.Status == metav1.ConditionTrue && migrated.ObservedGeneration == now.Policy.Generation && is.Version != now.storage() {
-				violated("%s is stored at %s; StorageMigrated is True while objects are written at %s", name, is.Version, now.storage())
-			}
-		}
-	}},
-	{"what a policy stops serving is stored nowhere", func(now, _ Observation, violated reporter) {
-		for name, is := range sorted(now.Stored) {
-			action := now.Subject.retirement(is.Version).Action
-			goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
-			if goes && !crds.Serves(&now.CRD, is.Version) {
-				violated("%s is stored at %s, which is not served any more", name, is.Version)
-			}
-		}
-	}},
+	whole("storedVersions is pruned with evidence", func(now, before Observation) bool {
+		same := now.sameCRD(before) && now.Policy.Name != "" && before.Policy.Name != "" && now.storage() == before.storage() && now.Pruned == before.Pruned
+		of := now.Policy.Status.CRD
+		proven := now.Policy.Status.MigrationEvidence != nil && of.UID == now.CRD.UID && of.StorageVersion == now.storage()
+		return !same || proven || !now.prunes(before) || slices.ContainsFunc(now.Records, func(record contract.Record) bool {
+			return record.CRDUID == now.CRD.UID && record.State == contract.StateCompleted && record.Failed == 0
+		})
+	}),
+	each("migration evidence is true", Observation.stored, func(now Observation, is Stored) bool {
+		return now.Policy.Status.MigrationEvidence == nil || !now.ofCRD() || is.Version == now.Policy.Status.CRD.StorageVersion
+	}),
+	each("StorageMigrated is true", Observation.stored, func(now Observation, is Stored) bool {
+		migrated := now.condition(v1alpha1.StorageMigratedCondition)
+		return migrated.Status != metav1.ConditionTrue || !now.ofCRD() || migrated.ObservedGeneration != now.Policy.Generation || is.Version == now.storage()
+	}),
+	each("what a policy stops serving is stored nowhere", Observation.stored, func(now Observation, is Stored) bool {
+		action := now.Subject.retirement(is.Version).Action
+		goes := action == v1alpha1.RetirementUnserve || action == v1alpha1.RetirementRemove
+		return !goes || crds.Serves(&now.CRD, is.Version)
+	}),
 	// This compares what only the operator changes, once it has reported that the policy is paused.
-	{"a paused policy changes nothing", func(now, before Observation, violated reporter) {
+	whole("a paused policy changes nothing", func(now, before Observation) bool {
 		said := before.condition(v1alpha1.ReadyCondition)
-		if !now.sameCRD(before) || !now.Subject.paused() || !before.Policy.Spec.Paused ||
-			said.Reason != v1alpha1.ReasonPaused || said.ObservedGeneration != before.Policy.Generation {
-			return
-		}
-		if gone := without(before.After.Status.StoredVersions, now.After.Status.StoredVersions); len(gone) > 0 && now.Pruned == before.Pruned {
-			violated("%v went from status.storedVersions", gone)
-		}
-		if !equality.Semantic.DeepEqual(now.After.Spec.Conversion, before.After.Spec.Conversion) {
-			violated("spec.conversion is %v; it was %v", now.After.Spec.Conversion, before.After.Spec.Conversion)
-		}
-	}},
-	{"converter pods serve certificates that are valid and trusted", func(now, _ Observation, violated reporter) {
-		for _, pod := range now.Pods {
-			if untrusted(pod.Refused) {
-				violated("pod %s serves a certificate that caBundle of the definition does not verify: %v", pod.Name, pod.Refused)
-			}
-		}
-	}},
+		paused := now.sameCRD(before) && now.Subject.paused() && before.Policy.Spec.Paused &&
+			said.Reason == v1alpha1.ReasonPaused && said.ObservedGeneration == before.Policy.Generation
+		return !paused || equality.Semantic.DeepEqual(now.CRD.Spec.Conversion, before.CRD.Spec.Conversion) &&
+			(!now.prunes(before) || now.Pruned != before.Pruned)
+	}),
+	each("caBundle verifies the certificates of converter pods", Observation.pods, func(_ Observation, is pod) bool {
+		return is.Refused == nil || is.Refused.Reason != probe.ReasonTLSVerificationFailed
+	}),
 }
 
 // AtRest has the invariants that hold once nothing changes any more.
 var AtRest = []Invariant{
 	readable,
-	{"the policy is ready, or says that it is paused", func(now, _ Observation, violated reporter) {
+	whole("the policy is ready, or says that it is paused", func(now, _ Observation) bool {
 		ready, migrated := now.condition(v1alpha1.ReadyCondition), now.condition(v1alpha1.StorageMigratedCondition)
-		switch {
-		case now.Subject.Policy == nil:
-		case !now.current():
-			violated("there is no policy, or its status is of other generations")
-		case now.Subject.paused() && ready.Reason == v1alpha1.ReasonPaused, now.Subject.active() && ready.Status == metav1.ConditionTrue:
-		case now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended:
-		default:
-			violated("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
-		}
-	}},
-	{"no migration goes on while it is suspended, or the policy paused", func(now, _ Observation, violated reporter) {
-		for _, child := range now.Children {
-			pods, _, _ := unstructured.NestedInt64(child.Object, "status", "active")
-			if now.Subject.Policy != nil && !now.Subject.migrates() && child.GetKind() == "Job" && pods > 0 {
-				violated("%s has pods", child.GetName())
-			}
-		}
-	}},
+		return now.Subject.Policy == nil || now.current() && (now.Subject.paused() && ready.Reason == v1alpha1.ReasonPaused ||
+			now.Subject.active() && ready.Status == metav1.ConditionTrue ||
+			now.Subject.active() && !now.Subject.migrates() && migrated.Reason == v1alpha1.ReasonMigrationSuspended)
+	}),
+	each("no migration goes on while it is suspended, or the policy paused", Observation.children, func(now Observation, child unstructured.Unstructured) bool {
+		pods, _, _ := unstructured.NestedInt64(child.Object, "status", "active")
+		return now.Subject.Policy == nil || now.Subject.migrates() || child.GetKind() != "Job" || pods == 0
+	}),
 	// Even after another client pruned status.storedVersions.
-	{"every object is stored at the storage version", func(now, _ Observation, violated reporter) {
-		for name, is := range sorted(now.Stored) {
-			if now.Subject.migrates() && is.Version != now.storage() {
-				violated("%s is stored at %s; objects are written at %s", name, is.Version, now.storage())
-			}
-		}
-	}},
-	{"versions are as their authors want them", func(now, _ Observation, violated reporter) {
-		if got, want := describe(&now.CRD), describe(now.Subject.definition()); !slices.Equal(got, want) {
-			violated("the versions are %v; expected %v", got, want)
-		}
-	}},
-	{"versions are retired, or the status says what blocks that", func(now, _ Observation, violated reporter) {
-		if !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 {
-			return
-		}
+	each("every object is stored at the storage version", Observation.stored, func(now Observation, is Stored) bool {
+		return !now.Subject.migrates() || is.Version == now.storage()
+	}),
+	whole("versions are as their authors want them", func(now, _ Observation) bool {
+		return slices.Equal(describe(&now.CRD), describe(now.Subject.definition()))
+	}),
+	whole("versions are retired, or the status says what blocks that", func(now, _ Observation) bool {
 		retired, want, parts := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue, []string{}
 		for _, version := range versions {
 			if now.Subject.blocker(version) != "" {
@@ -178,159 +155,76 @@ var AtRest = []Invariant{
 			}
 		}
 		says := retired.Reason + ": " + retired.Message
-		if retired.Status != want || retired.ObservedGeneration != now.Policy.Generation ||
-			slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(says, part) }) {
-			violated("VersionsRetired is %s, %s; expected %s with %q", retired.Status, says, want, parts)
-		}
-	}},
-	{"the definition converts where the policy wants it", func(now, _ Observation, violated reporter) {
-		if service, _ := namedBy(&now.CRD); now.Subject.active() && service != now.Subject.instance() {
-			violated("the definition converts through the Service %q; expected %s", service, now.Subject.instance())
-		}
-	}},
-	{"the ruleset that a definition names is stored, and every ready pod has it", func(now, _ Observation, violated reporter) {
-		service, ruleset := namedBy(&now.CRD)
-		if service != "" && !slices.Contains(now.Rulesets[service], ruleset) {
-			violated("the definition names the ruleset %s of %s, where %v are stored", ruleset, service, now.Rulesets[service])
-		}
-		for _, pod := range now.Pods {
-			if service != "" && pod.Ready && !slices.Contains(pod.RulesetHashes, ruleset) {
-				violated("the definition names the ruleset %s, and pod %s has %v: %v", ruleset, pod.Name, pod.RulesetHashes, pod.Refused)
-			}
-		}
-	}},
-	// A rotation of the authority waits for policies that do not change their CRD.
-	{"the fleet is ready, as large as it should be, and changes nothing", func(now, _ Observation, violated reporter) {
-		name := now.Subject.Fleet
-		if name == "" {
-			return
-		}
-		if now.Fleet.Name == "" || now.Fleet.Status.ObservedGeneration != now.Fleet.Generation {
-			violated("there is no fleet %s, or its status is of another generation", name)
-			return
-		}
-		status, size := now.Fleet.Status, int(*now.State.Fleets[name].Replicas)
-		if int(status.Replicas) != size || int(status.ReadyReplicas) != size || len(now.Pods) != size {
-			violated("%d pods, of which the status counts %d, and %d as ready; expected %d", len(now.Pods), status.Replicas, status.ReadyReplicas, size)
-		}
-		conditions := []string{v1alpha1.ReadyCondition, v1alpha1.WebhookAvailableCondition}
-		if now.State.follows(name) {
-			conditions = append(conditions, v1alpha1.CertificatesReadyCondition)
-			if status.Certificate != nil && status.Certificate.Rotation != v1alpha1.RotationIdle {
-				violated("the authority of the fleet rotates: %s", status.Certificate.Rotation)
-			}
-		}
-		for _, condition := range conditions {
-			if !apimeta.IsStatusConditionTrue(status.Conditions, condition) {
-				violated("%s of the fleet is not True: %+v", condition, status.Conditions)
-			}
-		}
-	}},
+		return !now.Subject.migrates() || len(now.Subject.Policy.Retirement) == 0 || retired.Status == want && retired.ObservedGeneration == now.Policy.Generation &&
+			!slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(says, part) })
+	}),
+	whole("the definition converts where the policy wants it", func(now, _ Observation) bool {
+		return !now.Subject.active() || now.named().Instance == now.Subject.instance()
+	}),
+	whole("the ruleset that a definition names is stored", func(now, _ Observation) bool {
+		return now.named() == ruleset{} || slices.Contains(now.Rulesets, now.named())
+	}),
+	each("the ruleset that a definition names is in every ready pod", Observation.pods, func(now Observation, is pod) bool {
+		return now.named() == ruleset{} || !is.Ready || slices.Contains(is.RulesetHashes, now.named().Hash)
+	}),
 	// Unless the policy may not change them.
-	{"rulesets are stored only where the definition converts", func(now, _ Observation, violated reporter) {
-		for place, hashes := range sorted(now.Rulesets) {
-			if now.Subject.CRD == nil || now.Subject.active() && place != now.Subject.instance() {
-				violated("%s has the rulesets %v", place, hashes)
-			}
+	each("rulesets are stored only where the definition converts", Observation.rulesets, func(now Observation, is ruleset) bool {
+		return now.Subject.CRD != nil && (!now.Subject.active() || is.Instance == now.Subject.instance())
+	}),
+	// A rotation of the authority waits for policies that do not change their CRD.
+	whole("the fleet is ready, as large as it should be, and changes nothing", func(now, _ Observation) bool {
+		name, status := now.Subject.Fleet, now.Fleet.Status
+		if name == "" {
+			return true
 		}
-	}},
-	{"certificates are renewed in time", func(now, _ Observation, violated reporter) {
-		for _, pod := range now.Pods {
-			if !pod.NotAfter.IsZero() && pod.NotAfter.Sub(now.Time) < renewalMargin {
-				violated("the certificate that pod %s serves ends at %s", pod.Name, pod.NotAfter)
-			}
-		}
-	}},
+		size, ready := int(*now.State.Fleets[name].Replicas), func(condition string) bool { return apimeta.IsStatusConditionTrue(status.Conditions, condition) }
+		rotated := ready(v1alpha1.CertificatesReadyCondition) && (status.Certificate == nil || status.Certificate.Rotation == v1alpha1.RotationIdle)
+		return now.Fleet.Name != "" && status.ObservedGeneration == now.Fleet.Generation &&
+			int(status.Replicas) == size && int(status.ReadyReplicas) == size && len(now.Pods) == size &&
+			ready(v1alpha1.ReadyCondition) && ready(v1alpha1.WebhookAvailableCondition) && (rotated || !now.State.follows(name))
+	}),
+	// At least as early as the validation of ConversionPolicy demands.
+	each("certificates are renewed in time", Observation.pods, func(now Observation, is pod) bool {
+		return is.NotAfter.IsZero() || is.NotAfter.Sub(now.Time) >= 10*time.Minute
+	}),
 	// Rights of migrations and of cleaning end with them unless the policy is paused, the Job of a migration
 	// ends with the next one, and everything else with the policy. An orphaned policy leaves its converter.
-	{"nothing is left of what is over", func(now, _ Observation, violated reporter) {
+	each("nothing is left of what is over", Observation.children, func(now Observation, child unstructured.Unstructured) bool {
 		last, crd := cmp.Or(now.Policy.Status.Migration, &v1alpha1.MigrationStatus{}), crdOf(now.Subject.Name)
-		for _, child := range now.Children {
-			name, run, why := child.GetName(), child.GetLabels()[names.RunLabel], ""
-			switch {
-			case now.Subject.CRD == nil:
-				why = "its policy and its definition are gone"
-			case run == "" && strings.HasPrefix(name, names.MigrationRights(crd)) && last.State != v1alpha1.MigrationRunning && !now.Subject.paused():
-				why = "no migration goes on"
-			case strings.HasPrefix(name, names.CleanRights(crd)) && !now.Subject.paused():
-				why = "no version is on its way out"
-			case run != "" && run != last.Run && run != last.RetryOf:
-				why = "that migration is over, and another came after it"
-			default:
-				continue
-			}
-			violated("%s %s: %s", child.GetKind(), name, why)
+		switch name, run := child.GetName(), child.GetLabels()[names.RunLabel]; {
+		case now.Subject.CRD == nil:
+			return false
+		case strings.HasPrefix(name, names.CleanRights(crd)):
+			return now.Subject.paused()
+		case run == "" && strings.HasPrefix(name, names.MigrationRights(crd)):
+			return now.Subject.paused() || last.State == v1alpha1.MigrationRunning
+		default:
+			return run == "" || run == last.Run || run == last.RetryOf
 		}
-	}},
+	}),
 }
 
 // readsAsWritten ignores failed reads.
-var readsAsWritten = Invariant{"what is read is what was written", func(now, _ Observation, violated reporter) {
-	for version, reads := range sorted(now.Reads) {
-		for name, got := range sorted(reads) {
-			if want := now.Subject.Objects[name].spec(version); !reflect.DeepEqual(got, any(want)) {
-				violated("%s is read at %s as %v; expected %v", name, version, got, want)
-			}
-		}
-	}
-}}
+var readsAsWritten = each("what is read is what was written", Observation.reads, func(now Observation, is read) bool {
+	return is.Refused != nil || reflect.DeepEqual(is.Got, any(now.Subject.Objects[is.Name].spec(is.Version)))
+})
 
-var preserved = Invariant{"annotations hold what the stored version cannot express, and nothing else", func(now, _ Observation, violated reporter) {
-	for name, is := range sorted(now.Stored) {
-		want, exists := now.Subject.Objects[name]
-		for _, version := range []string{joined, nested} {
-			var data map[string]any
-			_ = utiljson.Unmarshal([]byte(is.Annotations[annotation(now.Subject, version)]), &data)
-			delete(data, "rules") // those of the time when it was written
-			var got any
-			if data != nil {
-				got = data
-			}
-			removing := now.Subject.version(version) == nil && now.has(version) // it may be gone or not
-			if exists && version != is.Version && !removing && !reflect.DeepEqual(got, want.preserved(version)) {
-				violated("%s, stored at %s, preserves %v of %s; expected %v", name, is.Version, got, version, want.preserved(version))
-			}
-		}
-	}
-}}
+var readable = each("every object is readable in every served version", Observation.reads, func(_ Observation, is read) bool {
+	return is.Refused == nil
+})
 
-var readable = Invariant{"every object is readable in every served version", func(now, _ Observation, violated reporter) {
-	for _, version := range now.Subject.served() {
-		for name := range sorted(now.Subject.Objects) {
-			if _, read := now.Reads[version][name]; !read {
-				violated("%s cannot be read at %s: %v", name, version, now.Refused[version])
-			}
-		}
-	}
-}}
-
-// renewalMargin is the minimum remaining validity of a certificate that is renewed in time, by the
-// validation of ConversionPolicy.
-const renewalMargin = 10 * time.Minute
-
-// Check returns the violations of invariants.
-func Check(invariants []Invariant, now, before Observation) (wrong []error) {
-	for _, each := range invariants {
-		each.check(now, before, func(format string, args ...any) {
-			wrong = append(wrong, fmt.Errorf("%s: violated by %s: %s", each.name, now.Subject.Name, fmt.Sprintf(format, args...)))
-		})
-	}
-	return wrong
-}
-
-// describe returns what authors set of the versions of a CRD.
-func describe(crd *apiextensionsv1.CustomResourceDefinition) (all []string) {
-	for _, is := range crd.Spec.Versions {
-		all = append(all, fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", is.Name, is.Served, is.Storage, is.Deprecated))
-	}
-	return all
-}
+var preserved = each("annotations hold what the stored version cannot express, and nothing else", Observation.stored, func(now Observation, is Stored) bool {
+	want, exists := now.Subject.Objects[is.Name]
+	return !exists || !slices.ContainsFunc([]string{joined, nested}, func(version string) bool {
+		var got map[string]any
+		_ = utiljson.Unmarshal([]byte(is.Annotations[annotation(now.Subject, version)]), &got)
+		delete(got, "rules")                                                // those of the time when it was written
+		removing := now.Subject.version(version) == nil && now.has(version) // it may be gone or not
+		return version != is.Version && !removing && !reflect.DeepEqual(got, want.preserved(version))
+	})
+})
 
 // annotation is the name of that with the values of a version.
 func annotation(s *Subject, version string) string {
 	return conversion.AnnotationName(crdOf(s.Name), version)
-}
-
-func without(all, some []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(each string) bool { return slices.Contains(some, each) })
 }

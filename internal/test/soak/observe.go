@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -32,48 +33,54 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
+	"github.com/conversion-operator/conversion-operator/internal/test/etcd"
+	"github.com/conversion-operator/conversion-operator/internal/test/node"
 	"github.com/conversion-operator/conversion-operator/internal/test/scenarios"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/probe"
 )
 
-const (
-	// system is the operator's namespace.
-	system = "conversion-system"
-	// podTimeout bounds requests to a pod that hangs.
-	podTimeout = 5 * time.Second
-)
+// system is the operator's namespace.
+const system = "conversion-system"
 
-// Observation is one observation of a subject, and the expected state of it and of the cluster. An object that does
-// not exist is empty.
+// Observation is one observation of a subject, while its CRD did not change, and the expected state of it and of the
+// cluster. An object that does not exist is empty.
 type Observation struct {
 	Time    time.Time
 	Subject *Subject
 	State   State
-	// CRD and Policy are read first, and After, the CRD, is read last.
-	CRD, After apiextensionsv1.CustomResourceDefinition
-	Policy     v1alpha1.ConversionPolicy
+	CRD     apiextensionsv1.CustomResourceDefinition
+	Policy  v1alpha1.ConversionPolicy
 	// Fleet is the fleet that the policy uses, if any.
 	Fleet v1alpha1.ConverterFleet
 	// Children are the objects that the operator created for the subject, Records are those of migrations.
 	Children []unstructured.Unstructured
 	Records  []contract.Record
-	// Rulesets are the hashes of the policy's stored rulesets, by the instance label of the ConfigMap.
-	Rulesets map[string][]string
-	Stored   map[string]Stored
+	// Rulesets are those of the policy that are stored.
+	Rulesets []ruleset
+	Stored   []Stored
 	// Pruned is the etcd revision at which another client pruned status.storedVersions; 0 if all objects
 	// are stored at listed versions.
 	Pruned int64
-	// Reads are the specs by version and name, and Refused the errors by version.
-	Reads   map[string]map[string]any
-	Refused map[string]error
-	Pods    []pod
+	// Reads are of all objects in every served version.
+	Reads []read
+	Pods  []pod
 }
 
 // Stored is an object in etcd: the version of its bytes, and the revision of their last write.
 type Stored struct {
-	Version     string
-	Revision    int64
-	Annotations map[string]string
+	Name, Version string
+	Revision      int64
+	Annotations   map[string]string
+}
+
+// ruleset is one by its hash, at the converter pods with an instance label.
+type ruleset struct{ Instance, Hash string }
+
+// read is an object as a client reads it: its spec, or an error.
+type read struct {
+	object
+	Got     any
+	Refused error
 }
 
 // pod is a converter pod, as API servers see it that connect to it: what it reports if a connection verifies its
@@ -82,20 +89,37 @@ type pod struct {
 	Name  string
 	Ready bool
 	probe.Result
-	Refused error
+	Refused *probe.Error
 }
+
+func (now Observation) stored() []Stored                      { return now.Stored }
+func (now Observation) reads() []read                         { return now.Reads }
+func (now Observation) rulesets() []ruleset                   { return now.Rulesets }
+func (now Observation) pods() []pod                           { return now.Pods }
+func (now Observation) children() []unstructured.Unstructured { return now.Children }
+func (now Observation) versions() []string                    { return versions }
 
 // storage returns the storage version of the CRD, if there is one.
 func (now Observation) storage() string { return crds.StorageVersion(&now.CRD) }
 
-// has reports whether the CRD has a version.
+// has reports whether the CRD has a version, and lists whether status.storedVersions lists it.
 func (now Observation) has(version string) bool {
-	return (&Subject{CRD: &now.CRD}).version(version) != nil
+	is, _ := crds.Version(&now.CRD, version)
+	return is != nil
+}
+
+func (now Observation) lists(version string) bool {
+	return slices.Contains(now.CRD.Status.StoredVersions, version)
 }
 
 // sameCRD reports whether both observations have the same CRD.
 func (now Observation) sameCRD(before Observation) bool {
 	return now.CRD.UID != "" && now.CRD.UID == before.CRD.UID
+}
+
+// prunes reports whether status.storedVersions lists fewer versions than before.
+func (now Observation) prunes(before Observation) bool {
+	return slices.ContainsFunc(before.CRD.Status.StoredVersions, func(version string) bool { return !now.lists(version) })
 }
 
 // condition returns a condition of the policy; the zero value if there is none.
@@ -113,31 +137,45 @@ func (now Observation) current() bool {
 	return now.ofCRD() && now.Policy.Status.ObservedGeneration == now.Policy.Generation
 }
 
-// unlisted returns the objects that are stored at a version that status.storedVersions lists
-// neither before nor after the read of etcd.
-func (now Observation) unlisted() map[string]Stored {
-	all, listed := maps.Clone(now.Stored), slices.Concat(now.CRD.Status.StoredVersions, now.After.Status.StoredVersions)
-	maps.DeleteFunc(all, func(_ string, is Stored) bool { return slices.Contains(listed, is.Version) })
-	return all
+// safeToRemove reports whether the status of the policy says so of a version.
+func (now Observation) safeToRemove(version string) bool {
+	return slices.ContainsFunc(now.Policy.Status.Versions, func(is v1alpha1.VersionStatus) bool { return is.Name == version && is.SafeToRemove })
 }
 
 // StillPruned returns Pruned until no object is stored at a pruned version: then, prunings by the operator
 // need evidence again.
 func (now Observation) StillPruned() int64 {
-	if len(now.unlisted()) == 0 {
-		return 0
+	if slices.ContainsFunc(now.Stored, func(is Stored) bool { return !now.lists(is.Version) }) {
+		return now.Pruned
 	}
-	return now.Pruned
+	return 0
 }
 
-// namedBy returns the Service of the operator that a CRD converts through, and the hash of the
-// ruleset; empty if there is none.
-func namedBy(crd *apiextensionsv1.CustomResourceDefinition) (service, hash string) {
-	is := observed.WebhookService(crd)
-	if is == nil || is.Path == nil || is.Name != names.Child(crd.Name) && names.FleetOf(is.Name) == "" {
-		return "", ""
+// named returns the ruleset that the CRD names, at a Service of the operator; empty if there is none.
+func (now Observation) named() ruleset {
+	is := observed.WebhookService(&now.CRD)
+	if is == nil || is.Path == nil || is.Name != names.Child(now.CRD.Name) && names.FleetOf(is.Name) == "" {
+		return ruleset{}
 	}
-	return is.Name, path.Base(*is.Path)
+	return ruleset{is.Name, path.Base(*is.Path)}
+}
+
+// String returns the expected and the observed state, for people.
+func (now Observation) String() string {
+	text, _ := yaml.Marshal(map[string]any{
+		"expected": map[string]any{"versions": describe(now.Subject.definition()), "policy": now.Subject.Policy, "objects": now.Subject.Objects, "instance": now.Subject.instance()},
+		"observed": map[string]any{"versions": describe(&now.CRD), "ruleset": now.named(), "rulesets": now.Rulesets, "storedVersions": now.CRD.Status.StoredVersions, "pruned": now.Pruned,
+			"policy": now.Policy.Status, "fleet": now.Fleet.Status, "records": now.Records, "objects": now.Stored},
+	})
+	return now.Subject.Name + ":\n" + string(text)
+}
+
+// describe returns what authors set of the versions of a CRD.
+func describe(crd *apiextensionsv1.CustomResourceDefinition) (all []string) {
+	for _, is := range crd.Spec.Versions {
+		all = append(all, fmt.Sprintf("%s (served: %t, storage: %t, deprecated: %t)", is.Name, is.Served, is.Storage, is.Deprecated))
+	}
+	return all
 }
 
 // observer makes an observation. After a failed request, it sends no other.
@@ -147,28 +185,25 @@ type observer struct {
 	err    error
 }
 
-// observe observes all subjects. An error means that a request failed.
-func (p *player) observe(ctx context.Context, s Step) (map[string]Observation, error) {
-	all := map[string]Observation{}
-	for name, subject := range sorted(s.After.Subjects) {
-		o := &observer{&Observation{Time: time.Now(), Subject: subject, State: s.After, Pruned: p.pruned[name]}, p.cluster, nil}
-		// The policy is read before the bytes that its status describes.
-		o.get(ctx, crdOf(name), &o.CRD)
-		o.get(ctx, crdOf(name), &o.Policy)
-		o.observeChildren(ctx)
-		if subject.Fleet != "" {
-			o.get(ctx, subject.Fleet, &o.Fleet)
-		}
-		o.observeBytes(ctx)
-		o.get(ctx, crdOf(name), &o.After)
-		o.observeReads(ctx)
-		o.observePods(ctx)
-		if o.err != nil {
-			return nil, fmt.Errorf("observe %s: %w", name, o.err)
-		}
-		all[name] = *o.Observation
+// observe observes a subject. An error means that a request failed, or that the CRD changed meanwhile.
+func (p *player) observe(ctx context.Context, s Step, subject *Subject) (Observation, error) {
+	o := &observer{&Observation{Time: time.Now(), Subject: subject, State: s.After, Pruned: p.pruned[subject.Name]}, p.cluster, nil}
+	// The policy is read before the bytes that its status describes.
+	o.get(ctx, crdOf(subject.Name), &o.CRD)
+	o.get(ctx, crdOf(subject.Name), &o.Policy)
+	o.observeChildren(ctx)
+	if subject.Fleet != "" {
+		o.get(ctx, subject.Fleet, &o.Fleet)
 	}
-	return all, nil
+	o.observeBytes(ctx)
+	o.observeReads(ctx)
+	o.observePods(ctx)
+	after := &apiextensionsv1.CustomResourceDefinition{}
+	o.get(ctx, crdOf(subject.Name), after)
+	if o.err == nil && after.ResourceVersion != o.CRD.ResourceVersion {
+		o.err = fmt.Errorf("%s changed while it was observed", crdOf(subject.Name))
+	}
+	return *o.Observation, o.err
 }
 
 // get reads an object, which stays empty if it does not exist.
@@ -195,7 +230,6 @@ var childKinds = []string{"Job.v1.batch", "Deployment.v1.apps", "PodDisruptionBu
 // rulesets of the policy are stored, also in the ConfigMaps of fleets.
 func (o *observer) observeChildren(ctx context.Context) {
 	own := instanceOf(o.Subject.Name)
-	o.Rulesets = map[string][]string{}
 	for _, name := range childKinds {
 		list := &unstructured.UnstructuredList{}
 		kind, _ := schema.ParseKindArg(name)
@@ -204,9 +238,9 @@ func (o *observer) observeChildren(ctx context.Context) {
 		for _, item := range list.Items {
 			instance := item.GetLabels()[names.InstanceLabel]
 			rulesets, _, _ := unstructured.NestedMap(item.Object, "binaryData")
-			for key := range sorted(rulesets) {
+			for key := range rulesets {
 				if hash, is := conversion.StoredHash(key); is && key == conversion.StoredName(own, hash) {
-					o.Rulesets[instance] = append(o.Rulesets[instance], hash)
+					o.Rulesets = append(o.Rulesets, ruleset{instance, hash})
 				}
 			}
 			if instance != own {
@@ -226,69 +260,45 @@ func (o *observer) observeBytes(ctx context.Context) {
 	if o.err != nil {
 		return
 	}
-	stored, err := scenarios.ReadStored(ctx, groupOf(o.Subject.Name), "crontabs")
-	if o.err = err; err != nil {
-		return
-	}
-	o.Stored = map[string]Stored{}
-	for key, text := range stored.Bytes {
+	entries, _, err := etcd.Client(os.Getenv(scenarios.EndpointVariable)).List(ctx, "/registry/"+groupOf(o.Subject.Name)+"/crontabs/")
+	o.err = err
+	for _, entry := range entries {
 		object := &metav1.PartialObjectMetadata{}
-		o.err = errors.Join(o.err, json.Unmarshal([]byte(text), object))
-		_, version, _ := strings.Cut(object.APIVersion, "/")
-		o.Stored[object.Name] = Stored{version, stored.Revisions[key], object.Annotations}
+		o.err = errors.Join(o.err, json.Unmarshal(entry.Value, object))
+		o.Stored = append(o.Stored, Stored{object.Name, path.Base(object.APIVersion), entry.ModRevision, object.Annotations})
 	}
 }
 
 // observeReads lists all objects in every served version.
 func (o *observer) observeReads(ctx context.Context) {
-	o.Reads, o.Refused = map[string]map[string]any{}, map[string]error{}
 	for _, version := range o.Subject.served() {
 		_, list := object{o.Subject.Name, "", version}.empty()
-		o.Refused[version], o.Reads[version] = o.client.List(ctx, list), map[string]any{}
+		err, missing := o.client.List(ctx, list), maps.Clone(o.Subject.Objects)
 		for _, item := range list.Items {
-			o.Reads[version][item.GetName()] = item.Object["spec"]
+			delete(missing, item.GetName())
+			o.Reads = append(o.Reads, read{object{o.Subject.Name, item.GetName(), version}, item.Object["spec"], nil})
+		}
+		for name := range missing {
+			o.Reads = append(o.Reads, read{object{o.Subject.Name, name, version}, nil, cmp.Or(err, errors.New("it is not listed"))})
 		}
 	}
 }
 
 // observePods observes the pods that the CRD names, or those that the policy wants.
 func (o *observer) observePods(ctx context.Context) {
-	service, _ := namedBy(&o.CRD)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	service := o.named().Instance
 	instance, all := cmp.Or(service, o.Subject.instance()), &corev1.PodList{}
 	o.list(ctx, all, client.InNamespace(system), client.MatchingLabels{names.ComponentLabel: names.ConverterComponent, names.InstanceLabel: instance})
 	for _, each := range all.Items {
-		is := pod{Name: each.Name, Ready: isReady(each)}
+		is := pod{Name: each.Name, Ready: each.DeletionTimestamp == nil && node.IsReady(&each)}
 		if service != "" && is.Ready {
-			o.connect(ctx, &is, probe.Target{Address: net.JoinHostPort(each.Status.PodIP, strconv.Itoa(workload.ContainerPort)), ServerName: names.ServiceName(instance, system)})
+			found, err := probe.Pod(ctx, probe.Target{Address: net.JoinHostPort(each.Status.PodIP, strconv.Itoa(workload.ContainerPort)),
+				ServerName: names.ServiceName(instance, system), CABundle: observed.Cluster{CRD: &o.CRD}.ActiveCABundle()})
+			is.Result = found
+			is.Refused, _ = errors.AsType[*probe.Error](err)
 		}
 		o.Pods = append(o.Pods, is)
 	}
-}
-
-// connect connects to a converter pod as API servers do, with caBundle, and if that has changed meanwhile with the
-// new one.
-func (o *observer) connect(ctx context.Context, is *pod, target probe.Target) {
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
-	defer cancel()
-	crd := &o.CRD
-	for range 2 {
-		target.CABundle = observed.Cluster{CRD: crd}.ActiveCABundle()
-		if is.Result, is.Refused = probe.Pod(ctx, target); !untrusted(is.Refused) {
-			return
-		}
-		crd = &apiextensionsv1.CustomResourceDefinition{}
-		o.get(ctx, crdOf(o.Subject.Name), crd)
-	}
-}
-
-// untrusted reports whether a connection failed because caBundle does not verify the certificate.
-func untrusted(err error) bool {
-	refused, known := errors.AsType[*probe.Error](err)
-	return known && refused.Reason == probe.ReasonTLSVerificationFailed
-}
-
-func isReady(pod corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
 }

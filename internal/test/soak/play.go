@@ -4,7 +4,6 @@
 package soak
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +22,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
@@ -90,8 +87,11 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 	p.teller.Show(ctx, "kubectl", "delete", "validatingadmissionpolicybinding", "conversion-guard.conversion-operator.io")
 	p.teller.Title(fmt.Sprintf("Seed %d, for %s", seed, lasts))
 	steps, until := NewSequence(seed), time.Now().Add(lasts)
-	first := Step{Before: steps.State, After: steps.State}
-	err = errors.Join(p.teller.Failure(), eventually(ctx, "there are fleets", func(ctx context.Context) error { return p.apply(ctx, first) }))
+	err = p.teller.Failure()
+	for _, name := range fleetNames {
+		first := Step{Target: name, After: steps.State}
+		err = errors.Join(err, eventually(ctx, "there are fleets", func() error { return p.apply(ctx, first) }))
+	}
 	for err == nil && time.Now().Before(until) {
 		err = p.play(ctx, steps.Next())
 	}
@@ -121,11 +121,11 @@ func (p *player) play(ctx context.Context, s Step) error {
 func (p *player) do(ctx context.Context, s Step) error {
 	actors, ctx := errgroup.WithContext(ctx)
 	actors.Go(func() error {
-		return eventually(ctx, s.Action+" succeeds", func(ctx context.Context) error { return p.act(ctx, s) })
+		return eventually(ctx, s.Name+" succeeds", func() error { return p.act(ctx, s) })
 	})
 	for _, w := range s.Writes {
 		actors.Go(func() error {
-			return eventually(ctx, w.String(), func(ctx context.Context) error { return p.write(ctx, w) })
+			return eventually(ctx, w.String(), func() error { return p.write(ctx, w) })
 		})
 	}
 	return actors.Wait()
@@ -134,50 +134,48 @@ func (p *player) do(ctx context.Context, s Step) error {
 // checkInvariants observes until the invariants hold: those that always hold and, if the step waits,
 // those that hold once nothing changes any more.
 func (p *player) checkInvariants(ctx context.Context, s Step) error {
-	always, atRest := Always, AtRest
-	if s.Gentle {
-		always = slices.Concat(Always, []Invariant{readable})
+	always, atRest := slices.Concat(Always, s.reads()), AtRest
+	if s.breaks {
+		always, atRest = nil, slices.Concat(always, AtRest)
 	}
-	if actionNamed(s.Action).breaks {
-		always, atRest = nil, slices.Concat(Always, AtRest)
-	}
-	return eventually(ctx, "the cluster comes to rest", func(ctx context.Context) error {
-		all, err := p.observe(ctx, s)
-		if err != nil {
-			return err
+	return eventually(ctx, "the cluster comes to rest", func() (notYet error) {
+		for name, subject := range s.After.Subjects {
+			now, err := p.observe(ctx, s, subject)
+			if err != nil {
+				return err
+			}
+			if err := Check(always, now, p.last[name]); err != nil {
+				return reconcile.TerminalError(fmt.Errorf("what must never be:\n%w", err))
+			}
+			if s.Waits {
+				notYet = errors.Join(notYet, Check(atRest, now, p.last[name]))
+			}
+			p.last[name], p.pruned[name] = now, now.StillPruned()
 		}
-		var never, notYet []error
-		for name, now := range sorted(all) {
-			never = append(never, Check(always, now, p.last[name])...)
-			notYet = append(notYet, Check(atRest, now, p.last[name])...)
-			p.pruned[name] = now.StillPruned()
-		}
-		p.last = all
-		switch {
-		case len(never) > 0:
-			return reconcile.TerminalError(fmt.Errorf("what must never be:\n%w", errors.Join(never...)))
-		case s.Waits:
-			return errors.Join(notYet[:min(len(notYet), 10)]...)
-		}
-		return nil
+		return notYet
 	})
 }
 
-// eventually calls try until it returns no error, or a terminal one. On a timeout it returns the last error that
-// the deadline itself did not cause.
-func eventually(ctx context.Context, what string, try func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, pause, patience, true, func(ctx context.Context) (bool, error) {
-		err := try(ctx)
-		if last == nil || err == nil || ctx.Err() == nil {
-			last = err
-		}
-		return err == nil || errors.Is(err, reconcile.TerminalError(nil)), nil
-	})
-	if err = cmp.Or(last, err); err != nil {
-		return fmt.Errorf("expected that %s, within %s: %w", what, patience, err)
+// reads are the invariants of reads during a step. In a gentle step none may fail, as pods that convert are there all
+// the time.
+func (s Step) reads() []Invariant {
+	if s.Gentle {
+		return []Invariant{readsAsWritten, readable}
 	}
-	return nil
+	return []Invariant{readsAsWritten}
+}
+
+// eventually calls try until it returns no error, or a terminal one.
+func eventually(ctx context.Context, what string, try func() error) error {
+	for until := time.Now().Add(patience); ; <-time.After(pause) {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || time.Now().After(until) || errors.Is(err, reconcile.TerminalError(nil)) {
+			return fmt.Errorf("expected that %s, within %s: %w", what, patience, err)
+		}
+	}
 }
 
 // write performs a write of a client. If the response was lost, the next try finds that write.
@@ -203,8 +201,7 @@ func (o object) empty() (*unstructured.Unstructured, *unstructured.UnstructuredL
 }
 
 // startReading starts a client that reads, in turn, objects that the step does not change, at versions that are
-// served before and after it. No read may return wrong data, and in a gentle step none may fail, as pods that
-// convert are there all the time.
+// served before and after it.
 func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
 	all, next := s.unchanged(), 0
 	return scenarios.Repeat(ctx, func(ctx context.Context) error {
@@ -213,24 +210,18 @@ func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
 		}
 		each := all[next%len(all)]
 		next++
-		object, _ := each.empty()
+		is, _ := each.empty()
 		// A request that is cancelled is a failed conversion for the API server.
-		err := p.cluster.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(object), object)
-		if err != nil && s.Gentle {
-			return fmt.Errorf("%s cannot be read: %w", each, err)
-		}
-		if err != nil {
-			return nil //nolint:nilerr // failures cause it
-		}
-		now := Observation{Subject: s.After.Subjects[each.Subject], Reads: map[string]map[string]any{each.Version: {each.Name: object.Object["spec"]}}}
-		return errors.Join(Check([]Invariant{readsAsWritten}, now, now)...)
+		err := p.cluster.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(is), is)
+		now := Observation{Subject: s.After.Subjects[each.Subject], Reads: []read{{each, is.Object["spec"], err}}}
+		return Check(s.reads(), now, now)
 	})
 }
 
 // unchanged returns what reads the same before and after a step, and during it.
 func (s Step) unchanged() (all []object) {
 	for subject, is := range s.After.Subjects {
-		if actionNamed(s.Action).breaks && s.Target == subject {
+		if s.breaks && s.Target == subject {
 			continue
 		}
 		was := s.Before.Subjects[subject]
@@ -247,43 +238,35 @@ func (s Step) unchanged() (all []object) {
 
 // act performs the action of a step. It is repeated until it succeeds.
 func (p *player) act(ctx context.Context, s Step) error {
-	a := actionNamed(s.Action)
-	if a.do != nil {
-		return a.do(p, ctx, s)
+	if do := s.do; do != nil {
+		return do(p, ctx, s)
 	}
-	if err := p.script(ctx, a, s); err != nil {
+	if err := p.script(ctx, s); err != nil {
 		return err
 	}
 	return p.apply(ctx, s)
 }
 
-// script runs the script of an action, if it has one.
-func (p *player) script(ctx context.Context, a action, s Step) error {
-	if a.shell == "" {
-		return nil
-	}
+// script runs the script of an action, which may be empty.
+func (p *player) script(ctx context.Context, s Step) error {
 	_, err := p.teller.Run(ctx, "env", "CRD="+crdOf(s.Target), "INSTANCE="+instanceOf(s.Target), "VARIANT="+s.Detail, "STEP="+s.text(),
-		"bash", "-euo", "pipefail", "-c", a.shell)
+		"bash", "-euo", "pipefail", "-c", s.shell)
 	return err
 }
 
-// apply makes policies, CRDs and fleets what their authors want after a step. If a step changes a policy,
-// it is the operator that changes the CRD.
-func (p *player) apply(ctx context.Context, s Step) error {
-	var err error
-	for name, is := range sorted(s.After.Subjects) {
-		was, policy, crd := s.Before.Subjects[name], &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
-		policy.Name, crd.Name = crdOf(name), crdOf(name)
-		newPolicy, newCRD := !equality.Semantic.DeepEqual(was.Policy, is.Policy), !equality.Semantic.DeepEqual(was.CRD, is.CRD)
-		if newPolicy && is.Policy != nil {
-			err = errors.Join(err, p.put(ctx, policy, func() { policy.Spec = *is.Policy.DeepCopy() }))
-		}
-		if newCRD && is.CRD != nil && (!newPolicy || was.CRD == nil) {
-			err = errors.Join(err, p.put(ctx, crd, func() { crd.Spec = is.Definition(crd).Spec }))
-		}
+// apply makes the policy, the CRD or the fleet that is the target what its author wants.
+func (p *player) apply(ctx context.Context, s Step) (err error) {
+	is, spec := s.subject(), s.fleet()
+	if is != nil && is.Policy != nil {
+		policy := &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Target)}}
+		err = p.put(ctx, policy, func() { policy.Spec = *is.Policy.DeepCopy() })
 	}
-	for name, spec := range sorted(s.After.Fleets) {
-		fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if s.Author {
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crdOf(s.Target)}}
+		err = errors.Join(err, p.put(ctx, crd, func() { crd.Spec = is.Definition(crd).Spec }))
+	}
+	if spec != nil {
+		fleet := &v1alpha1.ConverterFleet{ObjectMeta: metav1.ObjectMeta{Name: s.Target}}
 		err = errors.Join(err, p.put(ctx, fleet, func() { fleet.Spec = *spec.DeepCopy() }))
 	}
 	return err
@@ -314,9 +297,6 @@ func (p *player) pruneStoredVersions(ctx context.Context, s Step) error {
 	return err
 }
 
-// left is the remaining validity of an aged certificate.
-const left = 2 * time.Minute
-
 // ageCertificate replaces the serving certificate of converter pods by one that expires soon.
 func (p *player) ageCertificate(ctx context.Context, s Step) error {
 	instance, authority, serving := instanceOf(s.Target), &corev1.Secret{}, &corev1.Secret{}
@@ -326,7 +306,7 @@ func (p *player) ageCertificate(ctx context.Context, s Step) error {
 			return err
 		}
 	}
-	aged, err := pki.IssueLeaf(observed.KeyPair(authority), names.ServiceName(instance, system), time.Now(), left)
+	aged, err := pki.IssueLeaf(observed.KeyPair(authority), names.ServiceName(instance, system), time.Now(), 2*time.Minute)
 	if err != nil {
 		return err
 	}
@@ -383,5 +363,6 @@ func (p *player) fillDisk(ctx context.Context, _ Step) error {
 		return err
 	}
 	<-time.After(outage)
-	return eventually(context.WithoutCancel(ctx), "etcd's alarm ends", func(ctx context.Context) error { return store.SetFull(ctx, false) })
+	ctx = context.WithoutCancel(ctx)
+	return eventually(ctx, "etcd's alarm ends", func() error { return store.SetFull(ctx, false) })
 }

@@ -5,18 +5,21 @@ package soak
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 )
 
 // Step is one action, and the writes of clients during it.
 type Step struct {
 	Number int
-	// Action is the name of the action, Target the affected subject or fleet, empty for the whole cluster,
-	// and Detail the variant.
-	Action, Target, Detail string
-	Writes                 []Write
+	action
+	// Target is the affected subject or fleet, empty for the whole cluster, and Detail the variant.
+	Target, Detail string
+	Writes         []Write
 	// Before and After are the expected states before and after the step.
 	Before, After State
 	// Gentle is set if no conversion may fail until nothing changes any more.
@@ -44,12 +47,16 @@ func (w Write) String() string {
 	return "put " + w.object.String()
 }
 
+// subject and fleet return the expected state of the target after the step, if it is one.
+func (s Step) subject() *Subject                   { return s.After.Subjects[s.Target] }
+func (s Step) fleet() *v1alpha1.ConverterFleetSpec { return s.After.Fleets[s.Target] }
+
 // text is unique per step, for fields such as triggers.
 func (s Step) text() string { return fmt.Sprintf("step-%d", s.Number) }
 
 // String returns the step in one line.
 func (s Step) String() string {
-	line := strings.TrimSuffix(strings.TrimSpace(s.Action+" "+s.Target)+": "+s.Detail, ": ")
+	line := strings.TrimSuffix(strings.TrimSpace(s.Name+" "+s.Target)+": "+s.Detail, ": ")
 	if len(s.Writes) > 0 {
 		line += fmt.Sprintf("; meanwhile clients %v", s.Writes)
 	}
@@ -75,20 +82,18 @@ type Sequence struct {
 
 // NewSequence returns the sequence of a seed.
 func NewSequence(seed uint64) *Sequence {
-	return newSequence(seed, newState(subjectNames, fleetNames), actions)
+	q := &Sequence{State: newState(subjectNames, fleetNames), random: rand.New(rand.NewPCG(seed, seed)), idle: true} //nolint:gosec // it must be reproducible
+	for _, a := range actions {
+		q.lots = append(q.lots, slices.Repeat([]action{a}, a.weight)...)
+	}
+	return q
 }
 
 // NewPlannedSequence returns the sequence of a seed for the planner's world: one subject with pods of its own.
 func NewPlannedSequence(seed uint64) *Sequence {
-	planned := slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return a.real })
-	return newSequence(seed, newState(subjectNames[:1], nil), planned)
-}
-
-func newSequence(seed uint64, state State, actions []action) *Sequence {
-	q := &Sequence{State: state, random: rand.New(rand.NewPCG(seed, seed)), idle: true} //nolint:gosec // it must be reproducible
-	for _, a := range actions {
-		q.lots = append(q.lots, slices.Repeat([]action{a}, a.weight)...)
-	}
+	q := NewSequence(seed)
+	q.State = newState(subjectNames[:1], nil)
+	q.lots = slices.DeleteFunc(q.lots, func(a action) bool { return a.real })
 	return q
 }
 
@@ -113,16 +118,12 @@ func (q *Sequence) Next() Step {
 
 // targets returns the fleets and subjects that an action can affect now, or an empty name for the cluster.
 func (q *Sequence) targets(a action) (all []string) {
-	if a.fleet == nil && a.subject == nil {
+	if a.onFleet == nil && a.on == nil {
 		return []string{""}
 	}
-	for name := range sorted(q.Fleets) {
-		if a.fleet != nil && a.fleet(q.State, name) {
-			all = append(all, name)
-		}
-	}
-	for name, s := range sorted(q.Subjects) {
-		if a.subject != nil && a.subject(s) {
+	for _, name := range slices.Concat(fleetNames, subjectNames) {
+		fleet, subject := q.Fleets[name], q.Subjects[name]
+		if fleet != nil && a.onFleet != nil && a.onFleet(q.State, name) || subject != nil && a.on != nil && a.on(subject) {
 			all = append(all, name)
 		}
 	}
@@ -132,23 +133,24 @@ func (q *Sequence) targets(a action) (all []string) {
 // take applies a step to the expected state.
 func (q *Sequence) take(a action, name, detail string) Step {
 	q.number++
-	s := Step{Number: q.number, Action: a.name, Target: name, Detail: detail, Before: q.State, Gentle: a.gentle && q.idle}
-	q.State = q.clone()
+	s := Step{Number: q.number, action: a, Target: name, Detail: detail, Before: q.State, After: q.clone(), Gentle: a.gentle && q.idle}
+	q.State = s.After
 	if a.change != nil {
-		a.change(target{q.Subjects[name], q.Fleets[name]}, s)
+		a.change(s.subject(), s)
 	}
 	if !a.breaks {
 		s.Writes = q.writes(s.Before)
 	}
 	q.idle = a.waits || s.Gentle || q.random.IntN(100) < 60
-	s.Waits, s.After = q.idle, q.State
+	s.Waits = q.idle
 	return s
 }
 
 // writes applies random writes of clients, each to another object, at versions that are served before and
 // after the step. An object that keeps a version from being removed stays as it is until the policy changes.
 func (q *Sequence) writes(before State) (all []Write) {
-	for name, s := range sorted(q.Subjects) {
+	for _, name := range slices.Sorted(maps.Keys(q.Subjects)) {
+		s := q.Subjects[name]
 		usable := slices.DeleteFunc(s.served(), func(version string) bool { return !slices.Contains(before.Subjects[name].served(), version) })
 		if len(usable) == 0 {
 			continue

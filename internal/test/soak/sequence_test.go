@@ -4,7 +4,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -46,8 +45,8 @@ func TestSequences(t *testing.T) {
 		idle := true
 		for _, s := range stepsOf(seed, 1000) {
 			expect.Equal(t, fmt.Sprintf("seed %d, step %v", seed, s), "", forbidden(s, idle))
-			idle, actionsCame[s.Action] = s.Waits, true
-			came[strings.TrimSuffix(s.Action+": "+s.Detail, ": ")] = true
+			idle, actionsCame[s.Name] = s.Waits, true
+			came[strings.TrimSuffix(s.Name+": "+s.Detail, ": ")] = true
 			for _, is := range s.After.Subjects {
 				blocked := slices.ContainsFunc(versions, func(version string) bool { return is.blocker(version) != "" })
 				came["a removal is blocked"] = came["a removal is blocked"] || blocked
@@ -59,7 +58,7 @@ func TestSequences(t *testing.T) {
 }
 
 func forbidden(s Step, idle bool) string {
-	if !idle && (actionNamed(s.Action).idle || s.Gentle) || s.Gentle && !s.Waits {
+	if !idle && (s.idle || s.Gentle) || s.Gentle && !s.Waits {
 		return "something else may change"
 	}
 	for name, is := range s.After.Subjects {
@@ -73,8 +72,8 @@ func forbidden(s Step, idle bool) string {
 			return "what the policy does not want is stored"
 		case was.CRD != nil && is.CRD != nil && was.Fleet != is.Fleet && !was.active():
 			return "a policy moved, and is not active"
-		case mine && was.paused() && slices.Contains([]string{"move", "add version", "overwrite conversion", "promote"}, s.Action),
-			mine && !was.migrates() && slices.Contains([]string{"retire", "retire by removal", "remove version"}, s.Action):
+		case mine && was.paused() && slices.Contains([]string{"move", "add version", "overwrite conversion", "promote"}, s.Name),
+			mine && !was.migrates() && slices.Contains([]string{"retire", "retire by removal", "remove version"}, s.Name):
 			return "the policy or its migrations are suspended"
 		}
 		for _, version := range versions {
@@ -83,7 +82,7 @@ func forbidden(s Step, idle bool) string {
 			if has := is.version(version); leaves && has != nil && has.Storage {
 				return "what the policy retires is stored"
 			}
-			if was.retirement(version).Action != "" && !strings.HasPrefix(s.Action, "retire") && is.CRD != nil && slices.Contains(was.served(), version) != slices.Contains(is.served(), version) {
+			if was.retirement(version).Action != "" && !strings.HasPrefix(s.Name, "retire") && is.CRD != nil && slices.Contains(was.served(), version) != slices.Contains(is.served(), version) {
 				return "the policy retires " + version
 			}
 		}
@@ -103,11 +102,11 @@ func TestUnchanged(t *testing.T) {
 	before := newState([]string{"a"}, nil)
 	before.Subjects["a"].begin("")
 	before.Subjects["a"].Objects = map[string]record{"job-01": {}, "job-02": {}}
-	s := Step{Action: "serve", Target: "a", Before: before, After: before.clone()}
+	s := Step{Target: "a", Before: before, After: before.clone()}
 	s.After.Subjects["a"].add(joined)
 	s.After.Subjects["a"].Objects["job-02"] = record{"hostPort": "other"}
 	expect.Equal(t, "unchanged", []object{{"a", "job-01", hub}}, s.unchanged())
-	s.Action = "overwrite conversion"
+	s.breaks = true
 	expect.Equal(t, "unchanged while another client's conversion is in force", nil, s.unchanged())
 }
 
@@ -136,7 +135,7 @@ func TestScripts(t *testing.T) {
 	p := &player{teller: scenarios.NewTeller(io.Discard, ".")}
 	for _, a := range actions {
 		for _, variant := range a.each() {
-			expect.NoError(t, p.script(t.Context(), a, Step{Number: 7, Target: "a", Detail: variant}))
+			expect.NoError(t, p.script(t.Context(), Step{Number: 7, action: a, Target: "a", Detail: variant}))
 		}
 	}
 	commands, err := os.ReadFile(os.Getenv("COMMANDS"))
@@ -153,34 +152,32 @@ func TestRecordsMatchRules(t *testing.T) {
 	all.add(nested)
 	converter, err := conversion.NewConverter(compile.Compile(all.CRD, all.Policy.Converter.Declarative).Ruleset)
 	expect.NoError(t, err)
-	convert := func(text []byte, version string) *unstructured.Unstructured {
-		converted, err := converter.Convert(nil, text, version)
+	convert := func(from *unstructured.Unstructured, version string) *unstructured.Unstructured {
+		text, err := from.MarshalJSON()
 		expect.NoError(t, err)
-		object := &unstructured.Unstructured{}
-		expect.NoError(t, object.UnmarshalJSON(converted))
-		return object
+		text, err = converter.Convert(nil, text, version)
+		expect.NoError(t, err)
+		is := &unstructured.Unstructured{}
+		expect.NoError(t, is.UnmarshalJSON(text))
+		return is
 	}
-	objects, compared := map[string][]byte{}, 0
+	objects, compared := map[string]*unstructured.Unstructured{}, 0
 	for _, s := range stepsOf(3, 400) {
 		for _, w := range s.Writes {
 			if w.Subject != "a" || w.Delete {
 				continue
 			}
-			object, _ := w.empty()
+			is, _ := w.empty()
 			if objects[w.Name] != nil {
-				object = convert(objects[w.Name], w.Version)
+				is = convert(objects[w.Name], w.Version)
 			}
-			object.Object["spec"] = w.spec(w.Version)
-			all.Objects[w.Name] = all.Objects[w.Name].overwritten(w.Version, w.record)
-			objects[w.Name], err = json.Marshal(object.Object)
-			expect.NoError(t, err)
+			is.Object["spec"] = w.spec(w.Version)
+			objects[w.Name], all.Objects[w.Name] = is, all.Objects[w.Name].overwritten(w.Version, w.record)
 			for _, version := range versions {
-				converted := convert(objects[w.Name], version)
-				now := Observation{Subject: all, Stored: map[string]Stored{w.Name: {version, 0, converted.GetAnnotations()}},
-					Reads: map[string]map[string]any{version: {w.Name: converted.Object["spec"]}}}
-				if wrong := Check([]Invariant{readsAsWritten, preserved}, now, now); len(wrong) > 0 {
-					t.Fatalf("step %d, %v: %q", s.Number, w, wrong)
-				}
+				converted := convert(is, version)
+				now := Observation{Subject: all, Stored: []Stored{{w.Name, version, 0, converted.GetAnnotations()}},
+					Reads: []read{{object{"a", w.Name, version}, converted.Object["spec"], nil}}}
+				expect.NoError(t, Check([]Invariant{readsAsWritten, preserved}, now, now))
 				compared++
 			}
 		}

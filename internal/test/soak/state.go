@@ -7,7 +7,6 @@ import (
 	"cmp"
 	_ "embed" // for the manifests below
 	"fmt"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -151,7 +150,7 @@ func (s *Subject) Definition(present *apiextensionsv1.CustomResourceDefinition) 
 
 // begin creates the CRD with one version, and the policy.
 func (s *Subject) begin(fleet string) {
-	s.CRD, s.Objects = parse[apiextensionsv1.CustomResourceDefinition](definitionManifest), map[string]record{}
+	s.CRD, s.Objects = parse(definitionManifest, &apiextensionsv1.CustomResourceDefinition{}), map[string]record{}
 	s.CRD.Name, s.CRD.Spec.Group, s.CRD.Spec.Versions = crdOf(s.Name), groupOf(s.Name), nil
 	s.add(hub)
 	s.store(hub)
@@ -160,14 +159,14 @@ func (s *Subject) begin(fleet string) {
 
 // adopt creates the policy.
 func (s *Subject) adopt(fleet string) {
-	s.Policy = &parse[v1alpha1.ConversionPolicy](policyManifest).Spec
+	s.Policy = &parse(policyManifest, &v1alpha1.ConversionPolicy{}).Spec
 	s.move(fleet)
 }
 
-func parse[T any](manifest []byte) *T {
-	object := new(T)
-	if err := yaml.UnmarshalStrict(manifest, object); err != nil {
-		panic(err) // it is embedded
+// parse adds what a text has to an object.
+func parse[T any](text []byte, object *T) *T {
+	if err := yaml.UnmarshalStrict(text, object); err != nil {
+		panic(err) // it is part of the program
 	}
 	return object
 }
@@ -184,7 +183,7 @@ func (s *Subject) move(fleet string) {
 
 // add adds a version, which is served.
 func (s *Subject) add(name string) {
-	added, _ := crds.Version(parse[apiextensionsv1.CustomResourceDefinition](definitionManifest), name)
+	added, _ := crds.Version(parse(definitionManifest, &apiextensionsv1.CustomResourceDefinition{}), name)
 	added.Served = true
 	s.CRD.Spec.Versions = append(s.CRD.Spec.Versions, *added)
 }
@@ -205,7 +204,7 @@ func (s *Subject) remove(name string) {
 
 // retirement returns how the policy retires a version; the zero value if it does not.
 func (s *Subject) retirement(name string) v1alpha1.Retirement {
-	for _, is := range cmp.Or(s.Policy, &spec{}).Retirement {
+	for _, is := range cmp.Or(s.Policy, &v1alpha1.ConversionPolicySpec{}).Retirement {
 		if string(is.Version) == name {
 			return is
 		}
@@ -218,9 +217,12 @@ func (s *Subject) forgetRetirement(name string) {
 	s.Policy.Retirement = slices.DeleteFunc(s.Policy.Retirement, func(is v1alpha1.Retirement) bool { return string(is.Version) == name })
 }
 
-// retire applies a retirement action, without a soak time: each includes the lesser ones, and reverts the
-// greater ones. A version with values that would be lost is not removed, and still served if it was.
-func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts bool) {
+// retire applies a retirement action, such as "v1 to Unserve", without a soak time: each includes the lesser ones, and
+// reverts the greater ones. A version with values that would be lost is not removed, and still served if it was.
+func (s *Subject) retire(variant string) {
+	name, text, _ := strings.Cut(variant, " to ")
+	text, accepts := strings.CutSuffix(text, accepting)
+	action := v1alpha1.RetirementAction(text)
 	s.forgetRetirement(name)
 	retirement := v1alpha1.Retirement{Version: v1alpha1.VersionName(name), Action: action, After: &metav1.Duration{}}
 	if accepts {
@@ -235,7 +237,8 @@ func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts 
 	case s.blocker(name) == "":
 		s.remove(name)
 		for key, object := range s.Objects {
-			s.Objects[key] = object.with(record{ownFields[name]: nil})
+			s.Objects[key] = maps.Clone(object)
+			delete(s.Objects[key], ownFields[name])
 		}
 	}
 }
@@ -244,8 +247,8 @@ func (s *Subject) retire(name string, action v1alpha1.RetirementAction, accepts 
 func (s *Subject) blocker(name string) string {
 	is := s.retirement(name)
 	if is.Action == v1alpha1.RetirementRemove && len(is.AcceptedLosses) == 0 && s.version(name) != nil {
-		for object, content := range sorted(s.Objects) {
-			if content[ownFields[name]] != nil {
+		for _, object := range slices.Sorted(maps.Keys(s.Objects)) {
+			if s.Objects[object][ownFields[name]] != nil {
 				return object
 			}
 		}
@@ -277,7 +280,7 @@ func (r record) spec(version string) map[string]any {
 }
 
 // preserved returns the annotation with the values of a version; nil if it has none.
-func (r record) preserved(version string) any {
+func (r record) preserved(version string) map[string]any {
 	own := ownFields[version]
 	if r[own] == nil {
 		return nil
@@ -285,49 +288,29 @@ func (r record) preserved(version string) any {
 	return map[string]any{"format": int64(preserve.Format), "hidden": map[string]any{"/spec/" + own: r[own]}}
 }
 
-// with returns the record with other values of some fields.
-func (r record) with(values record) record {
-	all := record{}
-	maps.Copy(all, r)
-	maps.Copy(all, values)
-	return all
-}
-
 // overwritten returns the record after a client replaced it at a version. Fields that this version
 // does not have keep their values.
 func (r record) overwritten(version string, by record) record {
-	own := ownFields[version]
-	return r.with(record{"hostPort": by["hostPort"], "replicas": by["replicas"], own: by[own]})
+	is := record{}
+	maps.Copy(is, r)
+	for _, field := range []string{"hostPort", "replicas", ownFields[version]} {
+		is[field] = by[field]
+	}
+	return is
 }
 
 func randomRecord(random *rand.Rand) record {
-	r := record{"hostPort": fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535))}
-	if replicas := random.Int64N(4); replicas > 0 {
-		r["replicas"] = replicas
+	r := record{
+		"hostPort":       fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)),
+		"replicas":       1 + random.Int64N(3),
+		"note":           fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000)),
+		"tags":           []any{"tag", fmt.Sprintf("tag-%d", random.IntN(10))}[random.IntN(2):],
+		"timeoutSeconds": 1<<53 + 1 + random.Int64N(1000), // more than a float64 can tell apart
 	}
-	if random.IntN(2) == 0 {
-		r["note"] = fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000))
-	}
-	var tags []any
-	for range random.IntN(3) {
-		tags = append(tags, fmt.Sprintf("tag-%d", random.IntN(10)))
-	}
-	if len(tags) > 0 {
-		r["tags"] = tags
-	}
-	if random.IntN(2) == 0 {
-		r["timeoutSeconds"] = 1<<53 + 1 + random.Int64N(1000) // more than a float64 can tell apart
-	}
-	return r
-}
-
-// sorted returns the entries of a map in the order of their keys.
-func sorted[V any](of map[string]V) iter.Seq2[string, V] {
-	return func(yield func(string, V) bool) {
-		for _, key := range slices.Sorted(maps.Keys(of)) {
-			if !yield(key, of[key]) {
-				return
-			}
+	for _, optional := range []string{"replicas", "note", "tags", "timeoutSeconds"} {
+		if random.IntN(2) == 0 {
+			delete(r, optional)
 		}
 	}
+	return r
 }
