@@ -90,6 +90,12 @@ func (f *folder) sync(ctx context.Context, api client.Client, pod *corev1.Pod) e
 	if f.updates > 0 && maps.EqualFunc(files, f.written, func(a, b []byte) bool { return string(a) == string(b) }) {
 		return nil
 	}
+	if f.updates == 0 {
+		// Nodes that were killed left files of then, and maybe links to what is not there any more.
+		if err := os.RemoveAll(f.dir); err != nil {
+			return err
+		}
+	}
 	if err := f.write(files); err != nil {
 		return err
 	}

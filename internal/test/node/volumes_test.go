@@ -47,6 +47,13 @@ func TestVolumes(t *testing.T) {
 		expect.Equal(t, "files", step.want, got)
 		expect.Equal(t, "the rest", step.links, links)
 	}
+
+	// Another node takes over, as after a crash, and one of the files is gone.
+	expect.NoError(t, cluster.Delete(t.Context(), configMap("b", "three", "3")))
+	expect.NoError(t, NewVolumes(dir, pod).Sync(t.Context(), cluster, pod))
+	got, links := read(t, filepath.Join(dir, "files"))
+	expect.Equal(t, "files", map[string]string{"one": "other"}, got)
+	expect.Equal(t, "the rest", []string{"..1", "..data"}, links)
 }
 
 func configMap(name, key, value string) client.Object {
