@@ -55,8 +55,8 @@ func (a action) each() []string {
 // its fleet gets no action that needs that.
 var actions = []action{
 	// Authors of CRDs, and other clients that write them.
-	{Name: "begin", Author: true, weight: 120, waits: true, on: func(s *Subject) bool { return s.CRD == nil }, variants: places,
-		change: func(is *Subject, s Step) { is.begin(fleetAt(s.Detail)) }},
+	{Name: "begin", Author: true, weight: 120, waits: true, on: func(s *Subject) bool { return !s.exists() }, variants: places,
+		change: func(is *Subject, s Step) { is.begin(s.Detail) }},
 	// A version that is added before the converter is active is served unconverted: api/docs/lifecycle.md.
 	{Name: "add version", Author: true, weight: 30, idle: true, on: (*Subject).active,
 		variants: versions, possible: authored(func(is *crdVersion) bool { return is == nil }),
@@ -77,15 +77,16 @@ var actions = []action{
 	{Name: "overwrite conversion", weight: 3, idle: true, waits: true, breaks: true, on: (*Subject).active,
 		variants: []string{`{"strategy": "None", "webhook": null}`, `{"webhook": {"clientConfig": {"service": {"name": "another"}}}}`},
 		shell:    `kubectl patch crd $CRD --type=merge -p "{\"spec\": {\"conversion\": $VARIANT}}"`},
-	{Name: "prune storedVersions", weight: 24, on: func(s *Subject) bool { return s.CRD != nil }, do: (*player).pruneStoredVersions},
+	{Name: "prune storedVersions", weight: 24, on: (*Subject).exists, do: (*player).pruneStoredVersions},
 	{Name: "end", weight: 4, waits: true, real: true, on: (*Subject).hasPolicy,
 		change: func(is *Subject, _ Step) { *is = Subject{Name: is.Name} }, shell: `kubectl delete --ignore-not-found crd/$CRD cvp/$CRD`},
 
 	// Users of policies and fleets.
 	{Name: "move", weight: 20, gentle: true, on: (*Subject).active, variants: places,
-		change: func(is *Subject, s Step) { is.move(fleetAt(s.Detail)) }},
-	{Name: "change policy", weight: 12, gentle: true, on: (*Subject).hasPolicy, variants: changes, possible: mayChange,
-		change: func(is *Subject, s Step) { parse([]byte(s.Detail), is.Policy) }},
+		change: func(is *Subject, s Step) { is.move(s.Detail) }},
+	{Name: "change policy", weight: 12, gentle: true, on: (*Subject).hasPolicy, variants: changes,
+		possible: func(s *Subject, change string) bool { return s.Fleet == "" || !strings.Contains(change, "dedicated") },
+		change:   func(is *Subject, s Step) { parse([]byte(s.Detail), is.Policy) }},
 	{Name: "trigger migration", weight: 8, on: (*Subject).hasPolicy,
 		change: func(is *Subject, s Step) { is.Policy.Migration.Trigger = s.text() }},
 	{Name: "suspend migrations", weight: 5, on: (*Subject).migrates,
@@ -127,7 +128,7 @@ var actions = []action{
 		change: func(is *Subject, _ Step) { is.Policy = nil },
 		shell: `kubectl get cvp $CRD --ignore-not-found -o name | xargs -r kubectl patch --type=merge -p '{"spec": {"deletionPolicy": "Orphan"}}'
 			kubectl delete --ignore-not-found cvp $CRD`},
-	{Name: "adopt", weight: 40, on: func(s *Subject) bool { return s.CRD != nil && s.Policy == nil },
+	{Name: "adopt", weight: 40, on: func(s *Subject) bool { return s.exists() && s.Policy == nil },
 		change: func(is *Subject, _ Step) { is.adopt(is.Fleet) }},
 	{Name: "scale fleet", weight: 6, gentle: true, real: true, onFleet: anyFleet, variants: []string{`{"replicas": 1}`, `{"replicas": 2}`, `{"replicas": 3}`, `{"replicas": 4}`},
 		change: func(_ *Subject, s Step) { parse([]byte(s.Detail), s.fleet()) }},
@@ -151,8 +152,6 @@ var actions = []action{
 
 const (
 	inSystem = "kubectl -n " + system + " "
-	// ownPods is the place of a policy that uses no fleet.
-	ownPods = "pods of its own"
 	// accepting ends the retirement of a version whose values may be lost.
 	accepting = ", accepting losses"
 )
@@ -164,15 +163,6 @@ var changes = []string{
 	`{"converter": {"declarative": {"overflow": "Drop"}}}`, `{"converter": {"declarative": {"overflow": "Fail"}}}`,
 	`{"workload": {"dedicated": {"replicas": 1}}}`, `{"workload": {"dedicated": {"replicas": 3}}}`,
 }
-
-func mayChange(s *Subject, change string) bool {
-	return s.Fleet == "" || !strings.Contains(change, "dedicated")
-}
-
-var places = append([]string{ownPods}, fleetNames...)
-
-// fleetAt returns the fleet of a place; empty for pods of its own.
-func fleetAt(place string) string { return strings.TrimSuffix(place, ownPods) }
 
 // authored allows versions that the policy does not retire: only those may the author of the CRD change. possible
 // gets nil for a version that the CRD does not have.

@@ -24,7 +24,7 @@
 //
 // If an invariant does not hold, the run fails, and prints the seed, and the expected and the observed
 // state. How far the operator is at each step depends on the speed of the machine, so a rare violation may
-// take several runs to reproduce. KEEP=1 leaves the cluster up. The flag -list prints the steps of a seed.
+// take several runs to reproduce. KEEP=1 leaves the cluster up.
 //
 // The tests of internal/operator/plan play the actions that are not marked as real in the planner's world,
 // whose clock is virtual.

@@ -95,7 +95,7 @@ var Always = []Invariant{
 	}),
 	// Unless the storage version changed, or another client pruned it.
 	whole("storedVersions is pruned with evidence", func(now, before Observation) bool {
-		same := now.sameCRD(before) && now.Policy.Name != "" && before.Policy.Name != "" && now.storage() == before.storage() && now.Pruned == before.Pruned
+		same := now.CRD.UID == before.CRD.UID && now.Policy.Name != "" && before.Policy.Name != "" && now.storage() == before.storage() && now.Pruned == before.Pruned
 		of := now.Policy.Status.CRD
 		proven := now.Policy.Status.MigrationEvidence != nil && of.UID == now.CRD.UID && of.StorageVersion == now.storage()
 		return !same || proven || !now.prunes(before) || slices.ContainsFunc(now.Records, func(record contract.Record) bool {
@@ -117,7 +117,7 @@ var Always = []Invariant{
 	// This compares what only the operator changes, once it has reported that the policy is paused.
 	whole("a paused policy changes nothing", func(now, before Observation) bool {
 		said := before.condition(v1alpha1.ReadyCondition)
-		paused := now.sameCRD(before) && now.Subject.paused() && before.Policy.Spec.Paused &&
+		paused := now.CRD.UID == before.CRD.UID && now.Subject.paused() && before.Policy.Spec.Paused &&
 			said.Reason == v1alpha1.ReasonPaused && said.ObservedGeneration == before.Policy.Generation
 		return !paused || equality.Semantic.DeepEqual(now.CRD.Spec.Conversion, before.CRD.Spec.Conversion) &&
 			(!now.prunes(before) || now.Pruned != before.Pruned)
@@ -145,7 +145,7 @@ var AtRest = []Invariant{
 		return !now.Subject.migrates() || is.Version == now.storage()
 	}),
 	whole("versions are as their authors want them", func(now, _ Observation) bool {
-		return slices.Equal(describe(&now.CRD), describe(now.Subject.definition()))
+		return slices.Equal(describe(&now.CRD), describe(&now.Subject.CRD))
 	}),
 	whole("versions are retired, or the status says what blocks that", func(now, _ Observation) bool {
 		retired, want, parts := now.condition(v1alpha1.VersionsRetiredCondition), metav1.ConditionTrue, []string{}
@@ -169,7 +169,7 @@ var AtRest = []Invariant{
 	}),
 	// Unless the policy may not change them.
 	each("rulesets are stored only where the definition converts", Observation.rulesets, func(now Observation, is ruleset) bool {
-		return now.Subject.CRD != nil && (!now.Subject.active() || is.Instance == now.Subject.instance())
+		return now.Subject.exists() && (!now.Subject.active() || is.Instance == now.Subject.instance())
 	}),
 	// A rotation of the authority waits for policies that do not change their CRD.
 	whole("the fleet is ready, as large as it should be, and changes nothing", func(now, _ Observation) bool {
@@ -192,7 +192,7 @@ var AtRest = []Invariant{
 	each("nothing is left of what is over", Observation.children, func(now Observation, child unstructured.Unstructured) bool {
 		last, crd := cmp.Or(now.Policy.Status.Migration, &v1alpha1.MigrationStatus{}), crdOf(now.Subject.Name)
 		switch name, run := child.GetName(), child.GetLabels()[names.RunLabel]; {
-		case now.Subject.CRD == nil:
+		case !now.Subject.exists():
 			return false
 		case strings.HasPrefix(name, names.CleanRights(crd)):
 			return now.Subject.paused()

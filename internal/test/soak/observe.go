@@ -97,7 +97,6 @@ func (now Observation) reads() []read                         { return now.Reads
 func (now Observation) rulesets() []ruleset                   { return now.Rulesets }
 func (now Observation) pods() []pod                           { return now.Pods }
 func (now Observation) children() []unstructured.Unstructured { return now.Children }
-func (now Observation) versions() []string                    { return versions }
 
 // storage returns the storage version of the CRD, if there is one.
 func (now Observation) storage() string { return crds.StorageVersion(&now.CRD) }
@@ -110,11 +109,6 @@ func (now Observation) has(version string) bool {
 
 func (now Observation) lists(version string) bool {
 	return slices.Contains(now.CRD.Status.StoredVersions, version)
-}
-
-// sameCRD reports whether both observations have the same CRD.
-func (now Observation) sameCRD(before Observation) bool {
-	return now.CRD.UID != "" && now.CRD.UID == before.CRD.UID
 }
 
 // prunes reports whether status.storedVersions lists fewer versions than before.
@@ -163,7 +157,7 @@ func (now Observation) named() ruleset {
 // String returns the expected and the observed state, for people.
 func (now Observation) String() string {
 	text, _ := yaml.Marshal(map[string]any{
-		"expected": map[string]any{"versions": describe(now.Subject.definition()), "policy": now.Subject.Policy, "objects": now.Subject.Objects, "instance": now.Subject.instance()},
+		"expected": map[string]any{"versions": describe(&now.Subject.CRD), "policy": now.Subject.Policy, "objects": now.Subject.Objects, "instance": now.Subject.instance()},
 		"observed": map[string]any{"versions": describe(&now.CRD), "ruleset": now.named(), "rulesets": now.Rulesets, "storedVersions": now.CRD.Status.StoredVersions, "pruned": now.Pruned,
 			"policy": now.Policy.Status, "fleet": now.Fleet.Status, "records": now.Records, "objects": now.Stored},
 	})
@@ -192,9 +186,7 @@ func (p *player) observe(ctx context.Context, s Step, subject *Subject) (Observa
 	o.get(ctx, crdOf(subject.Name), &o.CRD)
 	o.get(ctx, crdOf(subject.Name), &o.Policy)
 	o.observeChildren(ctx)
-	if subject.Fleet != "" {
-		o.get(ctx, subject.Fleet, &o.Fleet)
-	}
+	o.get(ctx, subject.Fleet, &o.Fleet)
 	o.observeBytes(ctx)
 	o.observeReads(ctx)
 	o.observePods(ctx)
@@ -206,9 +198,9 @@ func (p *player) observe(ctx context.Context, s Step, subject *Subject) (Observa
 	return *o.Observation, o.err
 }
 
-// get reads an object, which stays empty if it does not exist.
+// get reads an object, which stays empty if it has no name or does not exist.
 func (o *observer) get(ctx context.Context, name string, object client.Object) {
-	if o.err == nil {
+	if o.err == nil && name != "" {
 		o.err = client.IgnoreNotFound(o.client.Get(ctx, client.ObjectKey{Name: name}, object))
 	}
 }
@@ -257,11 +249,8 @@ func (o *observer) observeChildren(ctx context.Context) {
 
 // observeBytes reads etcd.
 func (o *observer) observeBytes(ctx context.Context) {
-	if o.err != nil {
-		return
-	}
 	entries, _, err := etcd.Client(os.Getenv(scenarios.EndpointVariable)).List(ctx, "/registry/"+groupOf(o.Subject.Name)+"/crontabs/")
-	o.err = err
+	o.err = errors.Join(o.err, err)
 	for _, entry := range entries {
 		object := &metav1.PartialObjectMetadata{}
 		o.err = errors.Join(o.err, json.Unmarshal(entry.Value, object))

@@ -106,13 +106,17 @@ func Run(ctx context.Context, out io.Writer, seed uint64, lasts time.Duration) e
 func (p *player) play(ctx context.Context, s Step) error {
 	start := time.Now()
 	fmt.Fprintln(p.teller.Out, s)
-	reader := p.startReading(ctx, s)
+	reads := []Invariant{readsAsWritten}
+	if s.Gentle { // pods that convert are there all the time
+		reads = append(reads, readable)
+	}
+	reader := p.startReading(ctx, s, reads)
 	err := p.do(ctx, s)
 	if err == nil {
-		err = p.checkInvariants(ctx, s)
+		err = p.checkInvariants(ctx, s, reads)
 	}
-	reads, wrong := reader.Stop()
-	p.reads += reads
+	count, wrong := reader.Stop()
+	p.reads += count
 	fmt.Fprintf(p.teller.Out, "     %.1f s\n", time.Since(start).Seconds())
 	return errors.Join(err, wrong)
 }
@@ -131,10 +135,10 @@ func (p *player) do(ctx context.Context, s Step) error {
 	return actors.Wait()
 }
 
-// checkInvariants observes until the invariants hold: those that always hold and, if the step waits,
-// those that hold once nothing changes any more.
-func (p *player) checkInvariants(ctx context.Context, s Step) error {
-	always, atRest := slices.Concat(Always, s.reads()), AtRest
+// checkInvariants observes until the invariants hold: those that always hold, with those of reads, and, if the step
+// waits, those that hold once nothing changes any more.
+func (p *player) checkInvariants(ctx context.Context, s Step, reads []Invariant) error {
+	always, atRest := slices.Concat(Always, reads), AtRest
 	if s.breaks {
 		always, atRest = nil, slices.Concat(always, AtRest)
 	}
@@ -154,15 +158,6 @@ func (p *player) checkInvariants(ctx context.Context, s Step) error {
 		}
 		return notYet
 	})
-}
-
-// reads are the invariants of reads during a step. In a gentle step none may fail, as pods that convert are there all
-// the time.
-func (s Step) reads() []Invariant {
-	if s.Gentle {
-		return []Invariant{readsAsWritten, readable}
-	}
-	return []Invariant{readsAsWritten}
 }
 
 // eventually calls try until it returns no error, or a terminal one.
@@ -201,8 +196,8 @@ func (o object) empty() (*unstructured.Unstructured, *unstructured.UnstructuredL
 }
 
 // startReading starts a client that reads, in turn, objects that the step does not change, at versions that are
-// served before and after it.
-func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
+// served before and after it, and checks invariants of reads.
+func (p *player) startReading(ctx context.Context, s Step, invariants []Invariant) *scenarios.Client {
 	all, next := s.unchanged(), 0
 	return scenarios.Repeat(ctx, func(ctx context.Context) error {
 		if len(all) == 0 {
@@ -214,7 +209,7 @@ func (p *player) startReading(ctx context.Context, s Step) *scenarios.Client {
 		// A request that is cancelled is a failed conversion for the API server.
 		err := p.cluster.Get(context.WithoutCancel(ctx), client.ObjectKeyFromObject(is), is)
 		now := Observation{Subject: s.After.Subjects[each.Subject], Reads: []read{{each, is.Object["spec"], err}}}
-		return Check(s.reads(), now, now)
+		return Check(invariants, now, now)
 	})
 }
 

@@ -117,17 +117,14 @@ func (q *Sequence) Next() Step {
 }
 
 // targets returns the fleets and subjects that an action can affect now, or an empty name for the cluster.
-func (q *Sequence) targets(a action) (all []string) {
+func (q *Sequence) targets(a action) []string {
 	if a.onFleet == nil && a.on == nil {
 		return []string{""}
 	}
-	for _, name := range slices.Concat(fleetNames, subjectNames) {
+	return slices.DeleteFunc(slices.Concat(fleetNames, subjectNames), func(name string) bool {
 		fleet, subject := q.Fleets[name], q.Subjects[name]
-		if fleet != nil && a.onFleet != nil && a.onFleet(q.State, name) || subject != nil && a.on != nil && a.on(subject) {
-			all = append(all, name)
-		}
-	}
-	return all
+		return (fleet == nil || a.onFleet == nil || !a.onFleet(q.State, name)) && (subject == nil || a.on == nil || !a.on(subject))
+	})
 }
 
 // take applies a step to the expected state.

@@ -33,6 +33,8 @@ var (
 	versions     = []string{hub, joined, nested}
 	subjectNames = []string{"a", "b", "c"}
 	fleetNames   = []string{"blue", "green"}
+	// places are those of converter pods: pods of the policy's own, or a fleet.
+	places = append([]string{""}, fleetNames...)
 
 	//go:embed manifests/crd.yaml
 	definitionManifest []byte
@@ -50,9 +52,9 @@ type State struct {
 type Subject struct {
 	// Name is the first part of its group.
 	Name string
-	// CRD is what its authors want, without spec.conversion, and Policy is the spec of the policy; nil if
-	// it does not exist.
-	CRD    *apiextensionsv1.CustomResourceDefinition
+	// CRD is what its authors want, without spec.conversion; if it does not exist, it has no versions.
+	CRD apiextensionsv1.CustomResourceDefinition
+	// Policy is the spec of the policy; nil if it does not exist.
 	Policy *v1alpha1.ConversionPolicySpec
 	// Fleet has the converter pods, also after the policy; empty for pods of its own.
 	Fleet string
@@ -78,7 +80,7 @@ func newState(subjects, fleets []string) State {
 func (is State) clone() State {
 	is.Subjects, is.Fleets = maps.Clone(is.Subjects), maps.Clone(is.Fleets)
 	for name, s := range is.Subjects {
-		is.Subjects[name] = &Subject{name, s.CRD.DeepCopy(), s.Policy.DeepCopy(), s.Fleet, maps.Clone(s.Objects)}
+		is.Subjects[name] = &Subject{name, *s.CRD.DeepCopy(), s.Policy.DeepCopy(), s.Fleet, maps.Clone(s.Objects)}
 	}
 	for name, fleet := range is.Fleets {
 		is.Fleets[name] = fleet.DeepCopy()
@@ -88,12 +90,7 @@ func (is State) clone() State {
 
 // follows reports whether all users of a fleet write their CRD and their rulesets.
 func (is State) follows(fleet string) bool {
-	for _, s := range is.Subjects {
-		if s.CRD != nil && s.Fleet == fleet && !s.active() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(slices.Collect(maps.Values(is.Subjects)), func(s *Subject) bool { return s.exists() && s.Fleet == fleet && !s.active() })
 }
 
 func groupOf(name string) string { return name + ".soak.example.com" }
@@ -112,6 +109,7 @@ func instanceOf(place string) string {
 
 func (s *Subject) instance() string { return instanceOf(cmp.Or(s.Fleet, s.Name)) }
 
+func (s *Subject) exists() bool    { return len(s.CRD.Spec.Versions) > 0 }
 func (s *Subject) hasPolicy() bool { return s.Policy != nil }
 func (s *Subject) paused() bool    { return s.Policy != nil && s.Policy.Paused }
 
@@ -121,19 +119,14 @@ func (s *Subject) active() bool   { return s.Policy != nil && !s.Policy.Paused }
 func (s *Subject) ownPods() bool  { return s.active() && s.Fleet == "" }
 func (s *Subject) migrates() bool { return s.active() && !s.Policy.Migration.Suspend }
 
-// definition returns the CRD; one without versions if it does not exist.
-func (s *Subject) definition() *apiextensionsv1.CustomResourceDefinition {
-	return cmp.Or(s.CRD, &apiextensionsv1.CustomResourceDefinition{})
-}
-
 // version returns a version of the CRD, or nil.
 func (s *Subject) version(name string) *crdVersion {
-	is, _ := crds.Version(s.definition(), name)
+	is, _ := crds.Version(&s.CRD, name)
 	return is
 }
 
 // served returns the names of the served versions.
-func (s *Subject) served() []string { return crds.ServedVersions(s.definition()) }
+func (s *Subject) served() []string { return crds.ServedVersions(&s.CRD) }
 
 // Definition returns the CRD after its author changed the present one. By now, the author's manifest has the
 // policy's changes of versions, with their deprecation warnings.
@@ -141,8 +134,9 @@ func (s *Subject) Definition(present *apiextensionsv1.CustomResourceDefinition) 
 	crd := s.CRD.DeepCopy()
 	crd.Spec.Conversion = present.Spec.Conversion
 	for i := range crd.Spec.Versions {
-		if was, _ := crds.Version(present, crd.Spec.Versions[i].Name); was != nil && crd.Spec.Versions[i].Deprecated {
-			crd.Spec.Versions[i].DeprecationWarning = was.DeprecationWarning
+		is := &crd.Spec.Versions[i]
+		if was, _ := crds.Version(present, is.Name); was != nil && is.Deprecated {
+			is.DeprecationWarning = was.DeprecationWarning
 		}
 	}
 	return crd
@@ -150,7 +144,7 @@ func (s *Subject) Definition(present *apiextensionsv1.CustomResourceDefinition) 
 
 // begin creates the CRD with one version, and the policy.
 func (s *Subject) begin(fleet string) {
-	s.CRD, s.Objects = parse(definitionManifest, &apiextensionsv1.CustomResourceDefinition{}), map[string]record{}
+	s.CRD, s.Objects = *parse(definitionManifest, &apiextensionsv1.CustomResourceDefinition{}), map[string]record{}
 	s.CRD.Name, s.CRD.Spec.Group, s.CRD.Spec.Versions = crdOf(s.Name), groupOf(s.Name), nil
 	s.add(hub)
 	s.store(hub)
