@@ -11,9 +11,10 @@
 // clients read and write objects in every served version (play.go), and observes the cluster, if possible
 // without the operator: objects as clients read them, bytes in etcd, certificates of pods (observe.go).
 //
-// Two tables have the invariants (invariants.go). Those of the first hold at any time: a read may fail
-// while processes are killed, but must never return wrong data. The player waits for the others. After a
-// gentle action, no read may fail either, if nothing else changed meanwhile.
+// Two tables have the invariants (invariants.go; testdata/violations.txt has what violates them). Those of
+// the first hold at any time: a read may fail while processes are killed, but must never return wrong data.
+// The player waits for the others. After a gentle action, no read may fail either, if nothing else changed
+// meanwhile.
 //
 // Each version has one author. Once a policy sets a storage version, or retires a version, the
 // policy is its author, and the author of the CRD adopts the operator's changes in the manifest.

@@ -159,7 +159,7 @@ func (now Observation) String() string {
 	text, _ := yaml.Marshal(map[string]any{
 		"expected": map[string]any{"versions": describe(&now.Subject.CRD), "policy": now.Subject.Policy, "objects": now.Subject.Objects, "instance": now.Subject.instance()},
 		"observed": map[string]any{"versions": describe(&now.CRD), "ruleset": now.named(), "rulesets": now.Rulesets, "storedVersions": now.CRD.Status.StoredVersions, "pruned": now.Pruned,
-			"policy": now.Policy.Status, "fleet": now.Fleet.Status, "records": now.Records, "objects": now.Stored},
+			"policy": now.Policy.Status, "fleet": now.Fleet.Status, "records": now.Records, "objects": now.Stored, "pods": now.Pods},
 	})
 	return now.Subject.Name + ":\n" + string(text)
 }
