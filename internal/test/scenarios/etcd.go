@@ -26,8 +26,6 @@ type Stored struct {
 	Versions map[string]int
 	// Bytes are the objects' bytes by namespace/name.
 	Bytes map[string]string
-	// Revisions are the etcd revisions in which the bytes were written, by namespace/name.
-	Revisions map[string]int64
 }
 
 // ReadStored reads the stored bytes of all objects of a resource. It returns nil without etcd.
@@ -41,15 +39,14 @@ func ReadStored(ctx context.Context, group, resource string) (*Stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read etcd: %w", err)
 	}
-	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}, Revisions: map[string]int64{}}
+	stored := &Stored{Versions: map[string]int{}, Bytes: map[string]string{}}
 	for _, entry := range entries {
 		object := struct{ APIVersion string }{}
 		if err := json.Unmarshal(entry.Value, &object); err != nil {
 			return nil, fmt.Errorf("%s: %w", entry.Key, err)
 		}
 		stored.Versions[object.APIVersion]++
-		key := strings.TrimPrefix(string(entry.Key), prefix)
-		stored.Bytes[key], stored.Revisions[key] = string(entry.Value), entry.ModRevision
+		stored.Bytes[strings.TrimPrefix(string(entry.Key), prefix)] = string(entry.Value)
 	}
 	return stored, nil
 }
