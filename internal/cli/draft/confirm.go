@@ -175,9 +175,8 @@ func (j *judge) compiled(all []*hypothesis) ([]*hypothesis, compile.Result, erro
 	}
 }
 
-// nests reports whether a rule may be for a field in an object, list or map that another rule only gives
-// another name. Without an inner rule, it reports whether the outer one only gives another name.
-func (j *judge) nests(outer, inner *hypothesis) bool {
+// nests reports whether other rules may be for fields in what a rule moves: it only gives an object, a list or a map another name.
+func (j *judge) nests(outer *hypothesis) bool {
 	return outer.rule.Move != nil && j.pairs().renamed[outer.spoke[0]] == outer.hub[0]
 }
 
@@ -195,11 +194,11 @@ func (j *judge) choose(all []*hypothesis) (chosen []*hypothesis) {
 	free := func(h *hypothesis) bool {
 		for _, f := range slices.Concat(h.spoke, h.hub) {
 			for at := f; at != nil; at = at.parent {
-				if outer := taken[at]; outer != nil && (at == f || !j.nests(outer, h)) {
+				if outer := taken[at]; outer != nil && (at == f || !j.nests(outer)) {
 					return false
 				}
 			}
-			if below[f] > 0 && !j.nests(h, nil) {
+			if below[f] > 0 && !j.nests(h) {
 				return false
 			}
 		}
