@@ -1,0 +1,124 @@
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds_test
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// crontabs returns a CustomResourceDefinition with these versions, and names of the kind.
+func crontabs(t *testing.T, versions, names string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte("{metadata: {name: crontabs.example.com}, spec: {group: example.com, scope: Namespaced, "+
+		"names: {plural: crontabs, singular: crontab, kind: CronTab, listKind: CronTabList"+names+"}, versions: ["+versions+"]}}"), crd))
+	return crd
+}
+
+func texts(losses []crds.Loss) string {
+	var all []string
+	for _, loss := range losses {
+		all = append(all, loss.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+const (
+	withScale = ", subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas, labelSelectorPath: .status.selector}}"
+	columns   = ", additionalPrinterColumns: [{name: Ready, type: string, jsonPath: .status.ready}], selectableFields: [{jsonPath: .spec.host}]"
+)
+
+func TestPreferredLacks(t *testing.T) {
+	for name, test := range map[string]struct{ versions, preferred, want string }{
+		"the same":                  {"{name: v1, served: true" + withScale + "}, {name: v1beta1, served: true" + withScale + "}", "v1", ""},
+		"not served":                {"{name: v1, served: true}, {name: v1beta1" + withScale + "}", "v1", ""},
+		"by priority, not by order": {"{name: v1beta1, served: true}, {name: v1, served: true" + withScale + "}, {name: v2" + "}", "v1", ""},
+		"subresources": {"{name: v1beta1, served: true" + withScale + "}, {name: v1, served: true}", "v1",
+			"clients that name no version use v1, which lacks the subresource scale of v1beta1: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail\n" +
+				"clients that name no version use v1, which lacks the subresource status of v1beta1: writes of the status by kubectl --subresource fail, and other writes may change the status"},
+		"a selector": {"{name: v1beta1, served: true" + withScale + "}, {name: v1, served: true, subresources: {status: {}, scale: {specReplicasPath: .spec.replicas}}}", "v1",
+			"clients that name no version use v1, which lacks the labelSelectorPath of its scale of v1beta1: HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
+		"of several versions": {"{name: v1alpha1, served: true" + columns + "}, {name: v1beta1, served: true" + columns + "}, {name: v1, served: true}", "v1",
+			"clients that name no version use v1, which lacks the selectable field .spec.host of v1beta1: requests with this field selector fail\n" +
+				"clients that name no version use v1, which lacks the column Ready of v1beta1: kubectl get does not show it"},
+		"nothing is served": {"{name: v1" + withScale + "}", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := crontabs(t, test.versions, "")
+			if preferred := crds.Preferred(crd); preferred != nil || test.preferred != "" {
+				expect.Equal(t, "preferred version", test.preferred, preferred.Name)
+			}
+			expect.Equal(t, "losses", test.want, texts(crds.PreferredLacks(crd)))
+		})
+	}
+}
+
+func TestLosses(t *testing.T) {
+	old := crontabs(t, "{name: v1beta1, served: true"+withScale+columns+"}", ", shortNames: [ct, cron], categories: [all]")
+	const names, scale = ", shortNames: [ct, cron, c], categories: [all]", "{name: v1beta1, served: true" + withScale + columns + "}"
+	for name, test := range map[string]struct {
+		after, names, want string
+		breaks             bool
+	}{
+		"nothing":            {scale, names, "", false},
+		"an old version":     {scale + ", {name: v1alpha1, served: true}", names, "", false},
+		"an unserved one":    {scale + ", {name: v1}", names, "", false},
+		"the version itself": {"{name: v1beta1, served: true" + withScale + "}", names, "v1beta1 loses the selectable field .spec.host: requests with this field selector fail\nv1beta1 loses the column Ready: kubectl get does not show it", true},
+		"a column":           {strings.Replace(scale, "name: Ready", "name: READY", 1), names, "v1beta1 loses the column Ready: kubectl get does not show it", false},
+		"names":              {scale, ", shortNames: [cron]", "the kind loses the short name ct: kubectl does not find the kind by it\nthe kind loses the category all: kubectl get of the category does not list the kind", true},
+		"another preferred version": {scale + ", {name: v1, served: true, subresources: {status: {}}" + columns + "}", names,
+			"clients that name no version use v1, which lacks the subresource scale of v1beta1: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			losses := crds.Losses(old, crontabs(t, test.after, test.names))
+			expect.Equal(t, "losses", test.want, texts(losses))
+			breaks := false
+			for _, loss := range losses {
+				breaks = breaks || loss.Breaks()
+			}
+			expect.Equal(t, "breaks", test.breaks, breaks)
+		})
+	}
+	three := crontabs(t, "{name: v2, served: true"+withScale+"}, {name: v1, served: true}, {name: v1beta1, served: true"+withScale+"}", "")
+	rest := crds.Without(three, func(version string) bool { return version == "v2" })
+	expect.Equal(t, "scale", []bool{true, false}, []bool{crds.HasScale(three), crds.HasScale(rest)})
+	expect.Equal(t, "losses", 2, len(crds.Losses(three, rest)))
+}
+
+// TestSelectableFieldsRefused agrees with the API server, which refuses exactly these definitions.
+func TestSelectableFieldsRefused(t *testing.T) {
+	const v1, v1beta1, fields, spec = "{name: v1, served: true, storage: true", "{name: v1beta1, served: true", ", selectableFields: [{jsonPath: .spec.host}]",
+		", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {host: {type: string}%}}}}}}"
+	old, next := strings.Replace(spec, "%", "", 1), strings.Replace(spec, "%", ", port: {type: integer}", 1)
+	for name, test := range map[string]struct {
+		versions string
+		want     bool
+	}{
+		"equal schemas":    {v1 + fields + old + ", " + v1beta1 + fields + old, false},
+		"other schemas":    {v1 + fields + next + ", " + v1beta1 + fields + old, true},
+		"other fields":     {v1 + ", selectableFields: [{jsonPath: .spec.host}, {jsonPath: .spec.port}]" + next + ", " + v1beta1 + fields + old, false},
+		"one without":      {v1 + fields + next + ", " + v1beta1 + old, false},
+		"no fields":        {v1 + next + ", " + v1beta1 + old, false},
+		"a single version": {v1 + fields + next, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crd := crontabs(t, test.versions, "")
+			expect.Equal(t, "refused", test.want, crds.SelectableFieldsRefused(crd))
+			errs, err := verify.ValidateDefinition(t.Context(), crd)
+			expect.NoError(t, err)
+			expect.Equal(t, "errors of the API server", test.want, len(errs) > 0)
+			for _, err := range errs {
+				expect.Contains(t, "error", err.Message, "may only be set when validations.schema is included")
+			}
+		})
+	}
+}
