@@ -8,6 +8,7 @@
 // The checks are in these files:
 //
 //	stored.go      versions in which objects may still be stored
+//	features.go    subresources, selectable fields and columns that clients without a version do not find
 //	none.go        strategy None between versions that differ
 //	cabundle.go    what API servers trust of a conversion webhook
 //	webhook.go     where its calls go, and whether they arrive

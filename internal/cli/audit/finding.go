@@ -55,6 +55,10 @@ const (
 	StoredVersionMissing      ID = "StoredVersionMissing"
 	UpgradeDropsStoredVersion ID = "UpgradeDropsStoredVersion"
 	UpgradeRestrictsVersion   ID = "UpgradeRestrictsVersion"
+	UpgradeLosesFeature       ID = "UpgradeLosesFeature"
+	PreferredVersionLacks     ID = "PreferredVersionLacks"
+	AutoscalerWithoutScale    ID = "AutoscalerWithoutScale"
+	SelectableFieldsRefused   ID = "SelectableFieldsRefused"
 	NoneTypesDiffer           ID = "NoneTypesDiffer"
 	NoneLosesFields           ID = "NoneLosesFields"
 	NoneHidesFields           ID = "NoneHidesFields"
@@ -103,6 +107,10 @@ var Kinds = []Kind{
 	{StoredVersionMissing, SeverityWarning, "status.storedVersions lacks the storage version: objects may become unreadable after another one"},
 	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
 	{UpgradeRestrictsVersion, SeverityWarning, "a manifest of --upgrade accepts fewer values at a version: API servers will refuse or prune the others when objects are written, also by a migration"},
+	{UpgradeLosesFeature, SeverityWarning, "clients of a manifest of --upgrade no longer find a subresource, a selectable field, a column or a name of the kind"},
+	{PreferredVersionLacks, SeverityWarning, "clients that name no version use the preferred one, which lacks a subresource, a selectable field or a column of another version"},
+	{AutoscalerWithoutScale, SeverityError, "HorizontalPodAutoscalers cannot scale objects, because the preferred version has no subresource scale, now or after --upgrade"},
+	{SelectableFieldsRefused, SeverityError, "all versions have the same selectableFields, and their schemas differ: the API server will refuse the manifest"},
 	{NoneTypesDiffer, SeverityError, "strategy None, and a field has another type in another version"},
 	{NoneLosesFields, SeverityError, "strategy None, and a served version has fields that the storage version lacks: the API server drops them on each write"},
 	{NoneHidesFields, SeverityWarning, "strategy None, and the storage version has fields that another version lacks: a client that writes there drops them"},

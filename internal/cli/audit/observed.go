@@ -34,6 +34,9 @@ type Observed struct {
 	Reads []Read
 	// Migrations are the StorageVersionMigrations of the resource.
 	Migrations []Migration
+	// Autoscalers are the HorizontalPodAutoscalers of the kind, by namespace/name. They are read only
+	// if WithoutScale names a version.
+	Autoscalers []string
 	// Objects are a sample of the objects.
 	Objects []Object
 

@@ -40,8 +40,9 @@ func newAuditCommand() *cobra.Command {
 		Use:   "audit [CUSTOMRESOURCEDEFINITION...]",
 		Short: "Find risks for objects of CustomResourceDefinitions, in any cluster",
 		Long: `Find risks for objects of CustomResourceDefinitions, in any cluster: stored
-versions that block an upgrade, versions between which fields are lost, conversion
-webhooks that do not answer or are not trusted, and more. The command needs no
+versions that block an upgrade, versions between which fields are lost, autoscalers
+that find no scale, conversion webhooks that do not answer or are not trusted, and
+more. The command needs no
 operator, and writes nothing.
 
 To check conversion webhooks, the command reads one object of each kind at each
@@ -53,8 +54,8 @@ With -f, the command examines the definitions in files and reads no cluster. Wit
 about to replace them.
 
 Rights: get and list of customresourcedefinitions, conversionpolicies,
-storageversionmigrations, services and endpointslices, and of the custom
-resources themselves unless --no-reads.
+storageversionmigrations, services, endpointslices and horizontalpodautoscalers,
+and of the custom resources themselves unless --no-reads.
 
 Exit codes:
   0  no finding of at least the severity --severity

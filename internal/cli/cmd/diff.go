@@ -59,7 +59,10 @@ lose their counterpart. It keeps valid rules, and never drafts a drop rule. The
 drafts do not change the exit code.
 
 A change makes something worse if a field is newly dropped, preserved or pruned,
-or if rules no longer fit. A new policy is only listed.
+if rules no longer fit, or if clients no longer find a subresource, a selectable
+field or a name of the kind. Clients that name no version use the preferred one:
+an autoscaler fails if that has no scale, whatever the other versions have. A new
+policy and a missing column are only listed.
 
 Exit codes:
   0  nothing gets worse

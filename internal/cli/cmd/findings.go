@@ -143,10 +143,11 @@ func foundByVerify(report *verify.Report, policy place) *findings.Report {
 
 // foundByDiff lists what gets worse, at the rules of the policies and in the definitions in files.
 func foundByDiff(report *diff.Report, files []string) *findings.Report {
-	const restricted, worse = "FieldRestricted", "FieldWorse"
+	const restricted, lost, worse = "FieldRestricted", "FeatureLost", "FieldWorse"
 	found := &findings.Report{Command: "diff", Subject: "policies", Rules: []findings.Rule{
 		{ID: rulePolicyInvalid, Description: "Rules of the policy no longer fit the CustomResourceDefinition"},
 		{ID: restricted, Description: "A field accepts fewer values than before"},
+		{ID: lost, Description: "Clients no longer find a subresource, a selectable field or a name of the kind"},
 		{ID: worse, Description: "A field is newly lost, preserved or pruned"},
 	}}
 	places := placesIn(files, policyManifest, definitionManifest)
@@ -163,6 +164,11 @@ func foundByDiff(report *diff.Report, files []string) *findings.Report {
 		for _, restriction := range each.Restrictions {
 			message := fmt.Sprintf("%s, version %s: %s", each.Name, restriction.Version, restriction)
 			found.Findings = append(found.Findings, crd.found(restricted, findings.Error, crd.ofVersion(restriction.Version), message))
+		}
+		for _, loss := range each.Losses {
+			if loss.Breaks() {
+				found.Findings = append(found.Findings, crd.found(lost, findings.Error, "spec.versions", each.Name+": "+loss.String()))
+			}
 		}
 		for _, field := range each.Fields {
 			if !field.Worse {

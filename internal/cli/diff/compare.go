@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds/restrict"
 )
 
@@ -47,8 +48,8 @@ type Policy struct {
 	Name string `json:"name"`
 	// New is true if there was no policy before.
 	New bool `json:"new,omitempty"`
-	// Worse is true if data is lost that was not lost before, if a field accepts fewer values,
-	// or if the rules are no longer valid.
+	// Worse is true if data is lost that was not lost before, if a field accepts fewer values, if
+	// requests of clients fail, or if the rules are no longer valid.
 	Worse bool `json:"worse"`
 	// RulesetBefore and RulesetAfter are the ruleset hashes, empty without rules. If
 	// they are equal, converter pods do not change.
@@ -65,6 +66,8 @@ type Policy struct {
 	// Restrictions are fields that accept fewer values than before: API servers refuse or prune
 	// the others when objects are written.
 	Restrictions []restrict.Restriction `json:"restrictions,omitempty"`
+	// Losses are subresources, selectable fields, columns and names that clients no longer find.
+	Losses []crds.Loss `json:"losses,omitempty"`
 	// Directions whose verdict changes.
 	Directions []Direction `json:"directions,omitempty"`
 	// Fields whose owner or rule changes.
@@ -164,7 +167,7 @@ func Compare(before, after Side) (Policy, error) {
 	policy := Policy{
 		Name: after.Policy.Name, New: before.Policy == nil, RulesetBefore: old.hash(), RulesetAfter: next.hash(),
 		VersionsAdded: without(next.versions(), old.versions()), VersionsRemoved: without(old.versions(), next.versions()),
-		Errors: next.errors, Restrictions: restrict.Find(before.CRD, after.CRD), Worse: len(next.errors) > 0,
+		Errors: next.errors, Restrictions: restrict.Find(before.CRD, after.CRD), Losses: crds.Losses(before.CRD, after.CRD), Worse: len(next.errors) > 0,
 	}
 	if len(old.errors) > 0 {
 		return policy, fmt.Errorf("%s: the previous rules are not valid: %s", policy.Name, old.errors[0])
@@ -185,7 +188,7 @@ func Compare(before, after Side) (Policy, error) {
 		return policy, err
 	}
 	policy.Warnings = without(next.result.Warnings, old.result.Warnings)
-	policy.Worse = len(policy.Restrictions) > 0 || slices.ContainsFunc(policy.Fields, func(field Field) bool { return field.Worse }) ||
+	policy.Worse = len(policy.Restrictions) > 0 || slices.ContainsFunc(policy.Losses, crds.Loss.Breaks) || slices.ContainsFunc(policy.Fields, func(field Field) bool { return field.Worse }) ||
 		slices.ContainsFunc(policy.Directions, func(direction Direction) bool { return direction.Worse })
 	return policy, nil
 }

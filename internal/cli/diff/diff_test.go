@@ -49,7 +49,7 @@ func report(t *testing.T, folder string) *Report {
 }
 
 func TestTables(t *testing.T) {
-	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true, "fields-moved": true, "moved-in-group": true}
+	worse := map[string]bool{"dropped": true, "field-removed": true, "type-changed": true, "does-not-fit": true, "preserved-data": true, "fields-moved": true, "moved-in-group": true, "scale-lost": true}
 	folders, err := filepath.Glob(filepath.Join("testdata", "*", "after-crd.yaml"))
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("%v: %d cases", err, len(folders))
@@ -74,7 +74,7 @@ func TestWideAndColored(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	for _, folder := range []string{"dropped", "preserved-data", "fields-moved"} {
+	for _, folder := range []string{"dropped", "preserved-data", "fields-moved", "scale-lost"} {
 		text, err := json.MarshalIndent(report(t, folder), "", "  ")
 		expect.NoError(t, err)
 		text = regexp.MustCompile(`"ruleset(Before|After)": "[0-9a-f]{16}"`).ReplaceAll(text, []byte(`"ruleset$1": "HASH"`))

@@ -47,6 +47,9 @@ func (t Table) write(w io.Writer, p Policy) error {
 	for _, restriction := range p.Restrictions {
 		fmt.Fprintf(w, "  %s accepts fewer values: %s\n", restriction.Version, t.redIf(true, terminal.OneLine(restriction.String())))
 	}
+	for _, loss := range p.Losses {
+		fmt.Fprintf(w, "  %s\n", t.redIf(loss.Breaks(), terminal.OneLine(loss.String())))
+	}
 	if p.HubBefore != p.HubAfter {
 		fmt.Fprintf(w, "  the hub was %s, and is %s\n", p.HubBefore, p.HubAfter)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -52,6 +53,7 @@ type Options struct {
 // +kubebuilder:rbac:groups=storagemigration.k8s.io,resources=storageversionmigrations,verbs=list
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
 
 // auditor is one audit of one cluster.
 type auditor struct {
@@ -62,6 +64,9 @@ type auditor struct {
 	migrations map[string][]audit.Migration
 	// services are read once, because definitions of a project share one.
 	services sync.Map
+	// scalers are HorizontalPodAutoscalers, which are read once, and only if one may fail.
+	readAutoscalers sync.Once
+	scalers         map[schema.GroupKind][]string
 
 	mu         sync.Mutex
 	findings   []audit.Finding
@@ -78,7 +83,7 @@ func Audit(ctx context.Context, config *rest.Config, options Options) (*audit.Re
 	}
 	a := &auditor{
 		Options: options, client: client, policies: map[string]*v1alpha1.ConversionPolicy{}, migrations: map[string][]audit.Migration{},
-		notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{},
+		scalers: map[schema.GroupKind][]string{}, notChecked: map[audit.NotChecked]bool{}, checked: map[string]bool{},
 	}
 	if err := a.readRelated(ctx); err != nil {
 		return nil, err
@@ -117,6 +122,9 @@ func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResour
 	o := &audit.Observed{
 		CRD: crd, Live: true, Next: a.Next[crd.Name], Now: a.Now, Soon: a.Soon,
 		Policy: a.policies[crd.Name], Migrations: a.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
+	}
+	if o.WithoutScale() != "" {
+		o.Autoscalers = a.autoscalers(ctx, crd)
 	}
 	webhook := o.ClientConfig()
 	if webhook != nil && webhook.Service != nil {

@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
@@ -99,4 +103,21 @@ func (m *migration) observed() audit.Migration {
 		found.Succeeded, found.Ended = true, succeeded.LastTransitionTime.Time
 	}
 	return found
+}
+
+// autoscalers returns the HorizontalPodAutoscalers of a kind, by namespace/name. It reads all of the cluster, once.
+func (a *auditor) autoscalers(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) []string {
+	a.readAutoscalers.Do(func() {
+		var list autoscalingv2.HorizontalPodAutoscalerList
+		if err := a.optional(ctx, "HorizontalPodAutoscalers", &list, "/apis/autoscaling/v2/horizontalpodautoscalers"); err != nil {
+			a.skip("", "HorizontalPodAutoscalers", err)
+		}
+		for i := range list.Items {
+			scaler := &list.Items[i]
+			group, _, _ := strings.Cut(scaler.Spec.ScaleTargetRef.APIVersion, "/")
+			kind := schema.GroupKind{Group: group, Kind: scaler.Spec.ScaleTargetRef.Kind}
+			a.scalers[kind] = append(a.scalers[kind], scaler.Namespace+"/"+scaler.Name)
+		}
+	})
+	return a.scalers[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}]
 }
