@@ -51,7 +51,7 @@ var Kinds = []Kind{
 	{Reader, "a client has requested a version that goes"},
 	{AdmissionWebhook, "an admission webhook is only called for a version that goes"},
 	{AdmissionPolicy, "an admission policy names a version that goes"},
-	{Autoscaler, "an autoscaler names its target at a version that goes"},
+	{Autoscaler, "an autoscaler names its target at a version that goes, or finds no scale without it"},
 	{GitOps, "a GitOps tool names objects at a version that goes"},
 	{Composition, "an object of Crossplane names objects at a version that goes"},
 	{Reference, "another object names objects at a version that goes"},

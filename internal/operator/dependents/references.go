@@ -21,7 +21,7 @@ type Source struct {
 
 // Sources are the resources whose objects are read completely.
 var Sources = []Source{
-	// The controller looks for the group and kind, and ignores the version.
+	// The controller looks for the group and kind, and ignores the version: it reads the scale at the preferred one.
 	{"autoscaling", "horizontalpodautoscalers", Autoscaler, Harmless, "the autoscaler still finds its target, by group and kind"},
 	{"autoscaling.k8s.io", "verticalpodautoscalers", Autoscaler, Breaks, "the autoscaler may not find its target"},
 	{"keda.sh", "scaledobjects", Autoscaler, Breaks, "the autoscaler does not find its target"},
@@ -47,6 +47,19 @@ var Sources = []Source{
 	{"cluster.x-k8s.io", "machinepools", Reference, Breaks, "Cluster API does not find the kind at the version"},
 }
 
+// readScale are autoscalers whose controllers read the subresource scale of their targets.
+var readScale = []string{"horizontalpodautoscalers", "verticalpodautoscalers", "scaledobjects"}
+
+// of returns the source as it is for a target. Autoscalers break by the loss of the scale, whatever version they name.
+func (s Source) of(t *Target) (is Source, cure string, names func(apiVersion, kind string) (version string, found bool)) {
+	if t.unscaled == "" || s.Dependency != Autoscaler || !slices.Contains(readScale, s.Resource) {
+		return s, "change it to " + t.To, t.Names
+	}
+	s.Impact = Breaks
+	s.Effect = fmt.Sprintf("the autoscaler finds no scale: it reads that at the preferred version, whatever version it names, and %s has no subresource scale", t.unscaled)
+	return s, fmt.Sprintf("declare subresources.scale at %s of the CustomResourceDefinition", t.unscaled), t.Scales
+}
+
 // mostDepth bounds the recursion into an object.
 const mostDepth = 200
 
@@ -56,7 +69,8 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		object.Namespace, object.Name = text(metadata, "namespace"), text(metadata, "name")
 	}
-	f := finder{target: t}
+	s, cure, names := s.of(t)
+	f := finder{names: names}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if name != "metadata" {
 			f.walk("."+name, content[name], 1)
@@ -64,7 +78,7 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 	}
 	var found []Dependent
 	for _, at := range f.found {
-		cure := fmt.Sprintf("change it to %s", t.To)
+		cure := cure
 		if strings.HasPrefix(at.field, ".status.") {
 			cure = fmt.Sprintf("change the manifest that it reports to %s; if it comes from a chart, so does the manifest", t.To)
 		}
@@ -76,8 +90,9 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 }
 
 type finder struct {
-	target *Target
-	found  []struct{ field, version string }
+	// names returns the version that a reference to the kind depends on.
+	names func(apiVersion, kind string) (version string, found bool)
+	found []struct{ field, version string }
 }
 
 func (f *finder) walk(path string, value any, depth int) {
@@ -107,15 +122,14 @@ func (f *finder) walk(path string, value any, depth int) {
 // reference reads the forms in which objects refer to others: apiVersion and kind; group, version
 // and kind; and the inventory of Flux, whose id is namespace_name_group_Kind.
 func (f *finder) reference(value map[string]any) (version string, names bool) {
-	t := f.target
 	if apiVersion := text(value, "apiVersion"); apiVersion != "" {
-		return t.Names(apiVersion, text(value, "kind"))
+		return f.names(apiVersion, text(value, "kind"))
 	}
 	if version := text(value, "version"); version != "" {
-		return t.Names(text(value, "group")+"/"+version, text(value, "kind"))
+		return f.names(text(value, "group")+"/"+version, text(value, "kind"))
 	}
 	if id := strings.Split(text(value, "id"), "_"); len(id) == 4 {
-		return t.Names(id[2]+"/"+text(value, "v"), id[3])
+		return f.names(id[2]+"/"+text(value, "v"), id[3])
 	}
 	return "", false
 }
@@ -127,7 +141,7 @@ func (f *finder) matchedKind(path string, value any) (version string, names bool
 	if !ok || !strings.HasSuffix(path, ".kinds") || len(parts) < 3 {
 		return "", false
 	}
-	return f.target.Names(parts[0]+"/"+parts[1], parts[2])
+	return f.names(parts[0]+"/"+parts[1], parts[2])
 }
 
 func text(content map[string]any, name string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -39,6 +40,40 @@ func TestReferences(t *testing.T) {
 			expect.Equal(t, "fields", test.want, strings.Join(got, " "))
 		})
 	}
+}
+
+// TestAutoscalers: an autoscaler reads the scale at the preferred version, whatever version it names.
+func TestAutoscalers(t *testing.T) {
+	const lost = "the autoscaler finds no scale: it reads that at the preferred version, whatever version it names, and v1 has no subresource scale"
+	for name, test := range map[string]struct {
+		crd             *apiextensionsv1.CustomResourceDefinition
+		goes, names     string
+		version, effect string
+		impact          Impact
+	}{
+		"a scale at both":                        {definition("v1beta1:sr", "v1:sSr"), "v1beta1", "example.com/v1beta1", "v1beta1", "the autoscaler still finds its target, by group and kind", Harmless},
+		"no scale at all":                        {definition("v1beta1:s", "v1:sS"), "v1beta1", "example.com/v1beta1", "v1beta1", "the autoscaler still finds its target, by group and kind", Harmless},
+		"another version":                        {definition("v1beta1:sr", "v1:sSr"), "v1beta1", "example.com/v1", "", "", ""},
+		"lost before":                            {definition("v1beta1:sr", "v1:sS"), "v1beta1", "example.com/v1beta1", "v1beta1", lost, Breaks},
+		"lost before, at the version that stays": {definition("v1beta1:sr", "v1:sS"), "v1beta1", "example.com/v1", "v1", lost, Breaks},
+		"lost with the preferred version":        {definition("v1:sS", "v2:sr"), "v2", "example.com/v1", "v2", lost, Breaks},
+		"another group":                          {definition("v1:sS", "v2:sr"), "v2", "example.org/v1", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, err := NewTarget(test.crd, []string{test.goes})
+			expect.NoError(t, err)
+			reference := map[string]any{"apiVersion": test.names, "kind": "CronTab", "name": "x"}
+			found := Sources[0].In(target, map[string]any{"spec": map[string]any{"scaleTargetRef": reference}})
+			if test.effect == "" {
+				expect.Equal(t, "dependents", 0, len(found))
+				return
+			}
+			expect.Equal(t, "dependents", []string{test.version, test.effect, string(test.impact)}, []string{found[0].Version, found[0].Effect, string(found[0].Impact)})
+		})
+	}
+	target, err := NewTarget(definition("v1beta1:sr", "v1:sS"), []string{"v1beta1"})
+	expect.NoError(t, err)
+	expect.Equal(t, "other references to the version that stays", 0, len(Sources[4].In(target, map[string]any{"spec": map[string]any{"apiVersion": "example.com/v1", "kind": "CronTab"}})))
 }
 
 // TestDepth: an object that is nested very deeply is read up to a limit.

@@ -23,6 +23,9 @@ type Target struct {
 	Namespaced bool
 	// To is the version that dependents should name instead. It is served.
 	To string
+	// unscaled is the version that clients use which name none, once the versions are gone, if it lacks
+	// the subresource scale of another version; empty otherwise. preferred is the one that they use now.
+	unscaled, preferred string
 	// versions go. If there are none, every version goes that does not stay.
 	versions []string
 	stay     []string
@@ -51,7 +54,14 @@ func NewTarget(crd *apiextensionsv1.CustomResourceDefinition, versions []string)
 		}
 		t.To = served[0]
 	}
+	if rest := crds.Without(crd, t.Goes); slices.ContainsFunc(crd.Spec.Versions, hasScale) && !crds.HasScale(rest) {
+		t.unscaled, t.preferred = crds.Preferred(rest).Name, crds.Preferred(crd).Name
+	}
 	return t, nil
+}
+
+func hasScale(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return version.Subresources != nil && version.Subresources.Scale != nil
 }
 
 // Goes reports whether a version goes.
@@ -67,6 +77,20 @@ func (t *Target) Names(apiVersion, kind string) (version string, found bool) {
 	group, version, hasGroup := strings.Cut(apiVersion, "/")
 	if !hasGroup || group != t.Group || kind != t.Kind || version == "" || !t.Goes(version) {
 		return "", false
+	}
+	return version, true
+}
+
+// Scales returns the version on which an autoscaler depends that has its target by apiVersion and kind, if it finds
+// no scale once the versions are gone. It looks for the scale at the preferred version: that goes, or lacks the
+// scale now.
+func (t *Target) Scales(apiVersion, kind string) (version string, found bool) {
+	group, version, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup || group != t.Group || kind != t.Kind || t.unscaled == "" {
+		return "", false
+	}
+	if !t.Goes(version) && t.Goes(t.preferred) {
+		version = t.preferred
 	}
 	return version, true
 }

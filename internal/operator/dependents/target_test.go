@@ -15,7 +15,7 @@ import (
 )
 
 // definition returns a CustomResourceDefinition of CronTabs. The flags of a version follow it: s is
-// served, and S is also the storage version.
+// served, S is the storage version, and r has the subresource scale.
 func definition(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "crontabs.example.com"}}
 	crd.Spec.Group, crd.Spec.Scope = "example.com", apiextensionsv1.NamespaceScoped
@@ -25,6 +25,9 @@ func definition(versions ...string) *apiextensionsv1.CustomResourceDefinition {
 		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 			Name: name, Served: strings.ContainsAny(flags, "s"), Storage: strings.ContainsAny(flags, "S"),
 		})
+		if strings.Contains(flags, "r") {
+			crd.Spec.Versions[len(crd.Spec.Versions)-1].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{}}
+		}
 	}
 	return crd
 }
