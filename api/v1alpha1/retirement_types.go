@@ -141,6 +141,9 @@ const (
 	BlockedPreservedDataUnknown VersionBlockReason = "PreservedDataUnknown"
 	// BlockedOnlyServed means that no other version is served.
 	BlockedOnlyServed VersionBlockReason = "OnlyServed"
+	// BlockedFeatures means that clients that name no version would lose a subresource or a
+	// selectable field without it, or that API servers would refuse the CustomResourceDefinition.
+	BlockedFeatures VersionBlockReason = "Features"
 	// BlockedHub means that it is the hub of several other versions.
 	BlockedHub VersionBlockReason = "Hub"
 	// BlockedRequested means that a client requested it lately.

@@ -6,6 +6,7 @@ package crds
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -78,6 +79,23 @@ func (l Loss) String() string {
 	}
 	return fmt.Sprintf("clients that name no version use %s, which lacks %s of %s%s", l.At, l.Feature, l.Of, effect)
 }
+
+// Breaking is what breaks clients, as the beginning of a message. It is empty if nothing does.
+func Breaking(losses []Loss) string {
+	var breaking []string
+	for _, loss := range losses {
+		if loss.Breaks() {
+			breaking = append(breaking, loss.String())
+		}
+	}
+	if more := len(breaking) - maxBreaking; more > 0 {
+		breaking = append(breaking[:maxBreaking], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(breaking, "; ")
+}
+
+// maxBreaking bounds the losses of a message.
+const maxBreaking = 3
 
 // Preferred returns the served version that clients use which name none; nil if no version is served.
 func Preferred(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {

@@ -86,12 +86,17 @@ func TestLosses(t *testing.T) {
 				breaks = breaks || loss.Breaks()
 			}
 			expect.Equal(t, "breaks", test.breaks, breaks)
+			expect.Equal(t, "has a message", test.breaks, crds.Breaking(losses) != "")
 		})
 	}
 	three := crontabs(t, "{name: v2, served: true"+withScale+"}, {name: v1, served: true}, {name: v1beta1, served: true"+withScale+"}", "")
 	rest := crds.Without(three, func(version string) bool { return version == "v2" })
 	expect.Equal(t, "scale", []bool{true, false}, []bool{crds.HasScale(three), crds.HasScale(rest)})
 	expect.Equal(t, "losses", 2, len(crds.Losses(three, rest)))
+	losses := crds.Losses(crontabs(t, "{name: v1, served: true"+withScale+columns+"}", ", shortNames: [a, b]"), crontabs(t, "{name: v1, served: true}", ""))
+	expect.Equal(t, "message", "v1 loses the subresource scale: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail; "+
+		"v1 loses the subresource status: writes of the status by kubectl --subresource fail, and other writes may change the status; "+
+		"v1 loses the selectable field .spec.host: requests with this field selector fail; 2 more", crds.Breaking(losses))
 }
 
 // TestSelectableFieldsRefused agrees with the API server, which refuses exactly these definitions.

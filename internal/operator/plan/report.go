@@ -102,9 +102,9 @@ func (p *planner) success() string {
 		return ""
 	}
 	if p.None() {
-		return "nothing needs to be converted; objects are written at " + crd.StorageVersion
+		return "nothing needs to be converted; objects are written at " + crd.StorageVersion + p.converter.PreferredLacks()
 	}
-	return "conversion is active and verified; objects are written at " + crd.StorageVersion + p.converter.Unneeded(p.retirement.Removed())
+	return "conversion is active and verified; objects are written at " + crd.StorageVersion + p.converter.Unneeded(p.retirement.Removed()) + p.converter.PreferredLacks()
 }
 
 // OnlyProgress reports that two states of a policy are both on the way to Ready, and differ only in how

@@ -6,11 +6,13 @@ package converter
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
@@ -77,7 +79,20 @@ func (c *Converter) valid(removed []string) gate.Outcome {
 			"the CustomResourceDefinition is being deleted: the operator changes nothing")
 	}
 	c.kind.prepare()
-	return c.kind.valid(removed)
+	valid := c.kind.valid(removed)
+	if !valid.Stop {
+		valid.Message = strings.TrimPrefix(valid.Message+c.PreferredLacks(), "; ")
+	}
+	return valid
+}
+
+// PreferredLacks says what clients do not find that name no version, although another served version has it.
+// It begins with a semicolon, and is empty if there is nothing.
+func (c *Converter) PreferredLacks() string {
+	if breaking := crds.Breaking(crds.PreferredLacks(c.CRD)); breaking != "" {
+		return "; " + breaking
+	}
+	return ""
 }
 
 // withoutRules is the gate RulesValid of a converter that has no rules to compile. The gate

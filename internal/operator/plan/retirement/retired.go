@@ -131,6 +131,9 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 	if r.onlyServed(name) {
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s cannot be unserved, because it is the only served version: serve %s", name, crds.StorageVersion(r.CRD)))
 	}
+	if blocks := r.losesFeatures(name); len(blocks) > 0 {
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays served: "+blocks[0].Message)
+	}
 	if r.lately(name) {
 		r.work.Recheck(r.Left(record.LastRequested, after+requestsInterval))
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
@@ -173,6 +176,9 @@ func (r *Retirement) remove(entry *v1alpha1.Retirement, record *v1alpha1.Retirem
 	}
 	if reaches(entry.Action, v1alpha1.RetirementRemove) && r.isHub(name) {
 		return gate.Pending(v1alpha1.ReasonBlocked, name+" cannot be removed, because it is the hub of spec.converter.declarative: write the rules with another hub")
+	}
+	if blocks := r.refused(name); len(blocks) > 0 && reaches(entry.Action, v1alpha1.RetirementRemove) {
+		return gate.Pending(v1alpha1.ReasonBlocked, name+" stays: "+blocks[0].Message)
 	}
 	if record.CleanedTime == nil {
 		if cleared := r.clear(record); cleared.Reason != "" {

@@ -104,6 +104,7 @@ func (r *Retirement) keepsServed(name string) []v1alpha1.VersionBlock {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedOnlyServed,
 			Message: "it is the only served version: serve " + crds.StorageVersion(r.CRD)})
 	}
+	blocks = append(blocks, r.losesFeatures(name)...)
 	if r.lately(name) {
 		blocks = append(blocks, v1alpha1.VersionBlock{Reason: v1alpha1.BlockedRequested,
 			Message: "a client requested it recently: move clients to " + crds.StorageVersion(r.CRD)})
@@ -141,6 +142,7 @@ func (r *Retirement) keeps(name string) []v1alpha1.VersionBlock {
 			"set its action in spec.retirement to Unserve or Remove, and the operator cleans managedFields")
 	}
 	if !crds.Serves(r.CRD, name) {
+		blocks = append(blocks, r.refused(name)...)
 		blocks = append(blocks, r.named(name)...)
 	}
 	return blocks
