@@ -84,7 +84,7 @@ func (o *dependentsOptions) addFlags(command *cobra.Command) {
 	command.ValidArgsFunction = firstArgument(namesIn(o.config, definitionKind))
 	flags := command.Flags()
 	flags.StringArrayVar(&o.versions, "version", nil, "version that goes, also one that the definition no longer has; can be given several times; default all except the storage version")
-	flags.StringArrayVar(&o.also, "also", nil, "resource in whose objects to look for references, for example pipelines.tekton.dev; can be given several times")
+	flags.StringArrayVar(&o.also, "also", nil, "resource in whose objects to look for references, for example pipelines.tekton.dev, or configmaps for manifests in them; can be given several times")
 	flags.StringArrayVar(&o.auditLogs, "audit-log", nil, "audit log of an API server in which to look for clients, - for stdin; can be given several times")
 	flags.BoolVar(&o.helm, "helm", false, "read the release records of Helm in Secrets and ConfigMaps")
 	flags.StringVar(&o.helmMap, "helm-map", "", "file to write, with the mapping for Helm's plugin mapkubeapis; needs --version")

@@ -33,6 +33,10 @@ const (
 	Composition Dependency = "Composition"
 	// Reference is a reference in another object.
 	Reference Dependency = "Reference"
+	// Copy is a copy of an object, or its manifest, inside another object.
+	Copy Dependency = "Copy"
+	// Contract is a label of Cluster API on the CustomResourceDefinition.
+	Contract Dependency = "Contract"
 	// HelmRelease is the record of a release of Helm.
 	HelmRelease Dependency = "HelmRelease"
 )
@@ -55,6 +59,8 @@ var Kinds = []Kind{
 	{GitOps, "a GitOps tool names objects at a version that goes"},
 	{Composition, "an object of Crossplane names objects at a version that goes"},
 	{Reference, "another object names objects at a version that goes"},
+	{Copy, "another object has a copy of an object at a version that goes"},
+	{Contract, "a label of the CustomResourceDefinition tells Cluster API to use a version that goes"},
 	{HelmRelease, "the record of a Helm release has objects at a version that goes"},
 }
 

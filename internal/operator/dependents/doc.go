@@ -9,7 +9,8 @@
 //	owners.go      ownerReferences of any objects
 //	managers.go    field managers that wrote the kind's objects at the version
 //	admission.go   rules of admission webhooks and policies
-//	references.go  references in other configuration: autoscalers, Flux, Argo CD, Crossplane
+//	references.go  references in other configuration, and copies: autoscalers, Flux, Argo CD, Crossplane
+//	contract.go    labels of Cluster API on the CustomResourceDefinition
 //	helm.go        release records of Helm
 //	readers.go     requests in an audit log of API servers
 //

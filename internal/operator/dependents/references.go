@@ -4,10 +4,13 @@
 package dependents
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 )
 
 // Source is a resource whose objects may refer to others by apiVersion and kind.
@@ -45,7 +48,14 @@ var Sources = []Source{
 	{"cluster.x-k8s.io", "machinesets", Reference, Breaks, "Cluster API does not find the kind at the version"},
 	{"cluster.x-k8s.io", "machinedeployments", Reference, Breaks, "Cluster API does not find the kind at the version"},
 	{"cluster.x-k8s.io", "machinepools", Reference, Breaks, "Cluster API does not find the kind at the version"},
+	{"fleet.cattle.io", "bundles", GitOps, Breaks, "Rancher Fleet does not find the kind at the version: deployments fail"},
+	{"fleet.cattle.io", "bundledeployments", GitOps, Breaks, "Rancher Fleet does not find the kind at the version: deployments fail"},
+	// KubeVirt, for example, keeps the instance type of a virtual machine in one.
+	{"apps", "controllerrevisions", Copy, Breaks, "its controller may not be able to read the copy, or to restore it"},
 }
+
+// ConfigMaps are read completely only on request: they are many, and few of them have manifests.
+var ConfigMaps = Source{"", "configmaps", Copy, Breaks, "the API server refuses the manifest when it is applied"}
 
 // readScale are autoscalers whose controllers read the subresource scale of their targets.
 var readScale = []string{"horizontalpodautoscalers", "verticalpodautoscalers", "scaledobjects"}
@@ -70,7 +80,7 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 		object.Namespace, object.Name = text(metadata, "namespace"), text(metadata, "name")
 	}
 	s, cure, names := s.of(t)
-	f := finder{names: names}
+	f := finder{group: t.Group, names: names}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if name != "metadata" {
 			f.walk("."+name, content[name], 1)
@@ -90,6 +100,7 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 }
 
 type finder struct {
+	group string
 	// names returns the version that a reference to the kind depends on.
 	names func(apiVersion, kind string) (version string, found bool)
 	found []struct{ field, version string }
@@ -108,6 +119,8 @@ func (f *finder) walk(path string, value any, depth int) {
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			f.walk(path+"."+name, value[name], depth+1)
 		}
+	case string:
+		f.manifests(path, value, depth)
 	case []any:
 		for i := range value {
 			element := fmt.Sprintf("%s[%d]", path, i)
@@ -115,6 +128,23 @@ func (f *finder) walk(path string, value any, depth int) {
 				f.found = append(f.found, struct{ field, version string }{element, version})
 			}
 			f.walk(element, value[i], depth+1)
+		}
+	}
+}
+
+// manifests reads a text that has the documents of a manifest, and ignores other texts, such as templates.
+func (f *finder) manifests(path, text string, depth int) {
+	if !strings.Contains(text, "\n") || !strings.Contains(text, "apiVersion") || !strings.Contains(text, f.group+"/") {
+		return
+	}
+	documents, err := manifest.Parse(path, []byte(text))
+	if err != nil {
+		return
+	}
+	for _, document := range documents {
+		var content any
+		if json.Unmarshal(document.JSON, &content) == nil {
+			f.walk(path, content, depth+1)
 		}
 	}
 }

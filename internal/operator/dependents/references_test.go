@@ -27,6 +27,10 @@ func TestReferences(t *testing.T) {
 		"another inventory":    {"status: {inventory: {entries: [{id: example.com_CronTab, v: v1beta1}, {id: ns_name_example.com_CronTab}]}}", ""},
 		"kinds of Kyverno":     {"spec: {match: {kinds: [CronTab, example.com/v1beta1/CronTab, example.com/v1/CronTab, example.com/v1beta1/CronTab/status]}}", ".spec.match.kinds[1] .spec.match.kinds[3]"},
 		"text":                 {"spec: {text: 'apiVersion: example.com/v1beta1', list: [example.com/v1beta1/CronTab], apiVersion: 1, kind: {}}", ""},
+		"a manifest":           {`data: {a.yaml: "kind: ConfigMap\napiVersion: v1\n---\napiVersion: example.com/v1beta1\nkind: CronTab\n"}`, ".data.a.yaml"},
+		"a list in JSON":       {`data: {a: "{\"kind\": \"List\",\n\"items\": [{\"apiVersion\": \"example.com/v1beta1\", \"kind\": \"CronTab\"}]}"}`, ".data.a.items[0]"},
+		"a template":           {`data: {a: "apiVersion: example.com/v1beta1\nkind: CronTab\n{{ if }}\n"}`, ""},
+		"a copy":               {"data: {apiVersion: example.com/v1beta1, kind: CronTab, spec: {}}", ".data"},
 		"metadata":             {"metadata: {name: x, annotations: {apiVersion: example.com/v1beta1, kind: CronTab}, ownerReferences: [{apiVersion: example.com/v1beta1, kind: CronTab}]}", ""},
 		"records":              {"status: {operationState: {a: {apiVersion: example.com/v1beta1, kind: CronTab}}, history: [{apiVersion: example.com/v1beta1, kind: CronTab}]}", ""},
 	} {
@@ -40,6 +44,20 @@ func TestReferences(t *testing.T) {
 			expect.Equal(t, "fields", test.want, strings.Join(got, " "))
 		})
 	}
+}
+
+func TestContracts(t *testing.T) {
+	crd := definition("v1beta1:s", "v1:sS")
+	crd.Labels = map[string]string{
+		"cluster.x-k8s.io/v1beta1": "v1alpha1_v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta1_v1", "cluster.x-k8s.io/v1beta3": "v1", "cluster.x-k8s.io/provider": "x", "other": "v1beta1"}
+	var got []string
+	for _, dependent := range target(t).Contracts(crd) {
+		got = append(got, strings.Join([]string{string(dependent.Impact), dependent.Version, dependent.Field, dependent.Effect}, " "))
+	}
+	expect.Equal(t, "labels", []string{
+		"Breaks v1beta1 .metadata.labels[cluster.x-k8s.io/v1beta1] Cluster API requests objects at the latest version of the label, and does not find the kind",
+		"Harmless v1beta1 .metadata.labels[cluster.x-k8s.io/v1beta2] Cluster API uses the latest version of the label, v1",
+	}, got)
 }
 
 // TestAutoscalers: an autoscaler reads the scale at the preferred version, whatever version it names.

@@ -35,6 +35,9 @@ func (s *search) configuration(ctx context.Context, resources []resource) {
 			s.readConfiguration(ctx, resource, find)
 		}
 	}
+	if configMaps := dependents.ConfigMaps.Resource; !slices.Contains(s.Also, configMaps) {
+		s.report.Skipped = append(s.report.Skipped, "manifests in ConfigMaps: add --also "+configMaps)
+	}
 	for _, name := range also {
 		s.notChecked(name, fmt.Errorf("the API server does not list this resource: name it <plural>.<group>"))
 	}
@@ -78,13 +81,18 @@ func (s *search) inReferences(name schema.GroupResource) findIn {
 		Group: name.Group, Resource: name.Resource, Dependency: dependents.Reference, Impact: dependents.Breaks,
 		Effect: "its controller does not find the kind at the version",
 	}
-	known := slices.IndexFunc(dependents.Sources, func(source dependents.Source) bool {
-		return source.Group == name.Group && source.Resource == name.Resource
-	})
-	if known >= 0 {
+	isNamed := func(known dependents.Source) bool {
+		return known.Group == name.Group && known.Resource == name.Resource
+	}
+	also := slices.ContainsFunc(s.Also, func(also string) bool { return schema.ParseGroupResource(also) == name })
+	known := slices.IndexFunc(dependents.Sources, isNamed)
+	switch {
+	case known >= 0:
 		source = dependents.Sources[known]
-	} else if !slices.ContainsFunc(s.Also, func(also string) bool { return schema.ParseGroupResource(also) == name }) {
+	case !also:
 		return nil
+	case isNamed(dependents.ConfigMaps):
+		source = dependents.ConfigMaps
 	}
 	return func(object *unstructured.Unstructured) ([]dependents.Dependent, error) {
 		return source.In(s.target, object.Object), nil

@@ -57,7 +57,7 @@ func TestCost(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	began := time.Now()
 	report := find(t, c.Kubeconfig, func(o *Options) {
-		o.PageSize, o.Most = 500, 100
+		o.PageSize, o.Most, o.Also = 500, 100, nil
 		o.Progress = func(string, int64) {
 			var now runtime.MemStats
 			runtime.ReadMemStats(&now)

@@ -138,6 +138,7 @@ func (s *search) readTarget(ctx context.Context) error {
 	}
 	s.managers = s.target.Managers()
 	s.report = &dependents.Report{Format: dependents.ReportFormat, CRD: s.CRD, To: s.target.To, Dependents: []dependents.Dependent{}}
+	s.add(s.target.Contracts(crd))
 	return nil
 }
 

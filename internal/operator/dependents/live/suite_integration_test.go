@@ -154,7 +154,7 @@ func (c *cluster) release(t *testing.T, name string, revision int, status, text 
 func find(t *testing.T, config *rest.Config, change func(*Options)) *dependents.Report {
 	t.Helper()
 	options := Options{
-		CRD: "crontabs.example.com", Versions: []string{"v1beta1"}, Helm: true, QPS: 1000, PageSize: 3, Most: 1000,
+		CRD: "crontabs.example.com", Versions: []string{"v1beta1"}, Helm: true, Also: []string{"configmaps"}, QPS: 1000, PageSize: 3, Most: 1000,
 		Progress: func(string, int64) {},
 	}
 	change(&options)
