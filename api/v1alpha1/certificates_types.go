@@ -49,7 +49,8 @@ type Certificates struct {
 	Secret *SecretCertificates `json:"secret,omitempty"`
 
 	// injected configures the type Injected, with which an injector writes caBundle of the
-	// CustomResourceDefinition, such as cert-manager's cainjector or OpenShift's service-ca.
+	// CustomResourceDefinition, such as cert-manager's cainjector, Gardener's ca-injector or OpenShift's
+	// service-ca.
 	// +optional
 	// +unionMember
 	Injected *InjectedCertificates `json:"injected,omitempty"`

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// InjectorAnnotations make an injector write caBundle: cert-manager's cainjector or OpenShift's
-// service-ca.
+// InjectorAnnotations make an injector write caBundle: cert-manager's cainjector, the ca-injector of
+// Gardener's cert-management, or OpenShift's service-ca.
 var InjectorAnnotations = []string{
 	"cert-manager.io/inject-ca-from",
 	"cert-manager.io/inject-ca-from-secret",
 	"cert-manager.io/inject-apiserver-ca",
+	"cert.gardener.cloud/inject-ca-from",
+	"cert.gardener.cloud/inject-ca-from-secret",
 	"service.beta.openshift.io/inject-cabundle",
 }
 

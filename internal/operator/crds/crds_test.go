@@ -36,6 +36,7 @@ func TestInjector(t *testing.T) {
 	}{
 		"none":         {nil, ""},
 		"cert-manager": {map[string]string{"cert-manager.io/inject-ca-from": "a/b"}, "cert-manager.io/inject-ca-from"},
+		"Gardener":     {map[string]string{"cert.gardener.cloud/inject-ca-from-secret": "a/b"}, "cert.gardener.cloud/inject-ca-from-secret"},
 		"service-ca":   {map[string]string{"service.beta.openshift.io/inject-cabundle": "true"}, "service.beta.openshift.io/inject-cabundle"},
 		"switched off": {map[string]string{"service.beta.openshift.io/inject-cabundle": "false"}, ""},
 	}

@@ -196,6 +196,9 @@ func TestWriterOf(t *testing.T) {
 		"Helm": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
 			Annotations: map[string]string{"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": "prod"}},
 			&Writer{Helm, "prod/db", "the chart of the Helm release prod/db"}},
+		"Rancher Fleet": {metav1.ObjectMeta{Annotations: map[string]string{
+			"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": "prod", "objectset.rio.cattle.io/id": "default-db"}},
+			&Writer{Fleet, "prod/db", "the bundle of Rancher Fleet with the release prod/db"}},
 		"a manifest that names Helm only": {metav1.ObjectMeta{Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}, nil},
 	}
 	for name, c := range cases {

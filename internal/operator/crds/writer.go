@@ -20,6 +20,7 @@ const (
 	OLM        = "OLM"
 	Kro        = "kro"
 	Helm       = "Helm"
+	Fleet      = "Rancher Fleet"
 )
 
 // Crossplane's kind from which it generates a CustomResourceDefinition.
@@ -37,6 +38,7 @@ const (
 	kroLabel           = "kro.run/resource-graph-definition-name"
 	olmAnnotation      = "operatorframework.io/installed-alongside-"
 	helmAnnotation     = "meta.helm.sh/release-"
+	fleetAnnotation    = "objectset.rio.cattle.io/id"
 )
 
 // Writer is a tool that writes a CustomResourceDefinition again and again, from a source of its own.
@@ -44,8 +46,8 @@ const (
 type Writer struct {
 	// Tool is the name of the tool.
 	Tool string
-	// Source is what the tool writes it from, named as kubectl names it; for Helm the namespace and
-	// name of the release. It is empty if the CustomResourceDefinition does not tell.
+	// Source is what the tool writes it from, named as kubectl names it; for Helm and Rancher Fleet the
+	// namespace and name of the release. It is empty if the CustomResourceDefinition does not tell.
 	Source string
 	// Change says in which object or file users change the CustomResourceDefinition instead.
 	Change string
@@ -138,6 +140,9 @@ func byHelm(crd *apiextensionsv1.CustomResourceDefinition) *Writer {
 		return nil
 	}
 	release := crd.Annotations[helmAnnotation+"namespace"] + "/" + name
+	if crd.Annotations[fleetAnnotation] != "" { // it installs each bundle as a release
+		return &Writer{Tool: Fleet, Source: release, Change: "the bundle of Rancher Fleet with the release " + release}
+	}
 	return &Writer{Tool: Helm, Source: release, Change: "the chart of the Helm release " + release}
 }
 
