@@ -12,6 +12,7 @@
 //	none.go        strategy None between versions that differ
 //	cabundle.go    what API servers trust of a conversion webhook
 //	webhook.go     where its calls go, and whether they arrive
+//	rendering.go   a chart that was rendered with several values
 //	bootstrap.go   objects that nodes or pods need in order to start
 //	reads.go       objects that the audit read at each served version
 //	pruned.go      status.storedVersions that may not be true, and field managers that wrote objects at old versions

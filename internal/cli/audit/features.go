@@ -47,7 +47,7 @@ func (o *Observed) WithoutScale() string {
 		losses = append(losses, crds.Losses(o.CRD, o.Next)...)
 	}
 	lost := slices.ContainsFunc(losses, func(loss crds.Loss) bool { return loss.Kind == crds.Scale })
-	if preferred := crds.Preferred(o.written()); lost && preferred != nil && !crds.HasScale(o.written()) {
+	if preferred := crds.Preferred(o.written()); lost && preferred != nil && !crds.HasScale(preferred) {
 		return preferred.Name
 	}
 	return ""

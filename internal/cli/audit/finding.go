@@ -71,6 +71,7 @@ const (
 	ServiceMissing            ID = "ServiceMissing"
 	ServicePortMissing        ID = "ServicePortMissing"
 	ServiceWithoutEndpoints   ID = "ServiceWithoutEndpoints"
+	RenderingsDiffer          ID = "RenderingsDiffer"
 	ReviewVersionOld          ID = "ReviewVersionOld"
 	BootstrapDependency       ID = "BootstrapDependency"
 	ConversionFails           ID = "ConversionFails"
@@ -123,6 +124,7 @@ var Kinds = []Kind{
 	{ServiceMissing, SeverityError, "the Service of a conversion webhook does not exist"},
 	{ServicePortMissing, SeverityError, "the Service of a conversion webhook lacks the port that is called"},
 	{ServiceWithoutEndpoints, SeverityError, "the Service of a conversion webhook has no ready endpoint"},
+	{RenderingsDiffer, SeverityWarning, "a conversion webhook or a version of the definition is in some files of -f, and not in others: a change of the values removes it"},
 	{ReviewVersionOld, SeverityWarning, "a conversion webhook does not accept ConversionReview v1"},
 	{BootstrapDependency, SeverityWarning, "nodes, the network, admission or certificates may need objects that a conversion webhook in the cluster converts: an outage may not end by itself"},
 	{ConversionFails, SeverityError, "an object cannot be read at a served version, because its conversion fails"},

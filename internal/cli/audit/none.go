@@ -42,7 +42,7 @@ func (o *Observed) unpruned() bool {
 
 // noneWith compares one version with the storage version.
 func (o *Observed) noneWith(version, storage string) []Finding {
-	result := compile.Compile(o.only(version, storage), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
+	result := compile.Compile(crds.Without(o.CRD, func(name string) bool { return name != version && name != storage }), &v1alpha1.DeclarativeConverter{Hub: v1alpha1.VersionName(storage)})
 	if len(result.Errors) > 0 { // a schema in a file that no API server would accept
 		return []Finding{o.certain(NonStructuralSchema, version, "there is no conversion, and the fields of the versions cannot be compared: "+result.Errors.ToAggregate().Error(), cureStructure)}
 	}
@@ -105,13 +105,4 @@ func (o *Observed) hiddenFrom(version, storage string, fields []string) []Findin
 		fmt.Sprintf("there is no conversion, and %s lacks %s of the storage version %s: a client that replaces an object at %s silently drops them: %s",
 			version, terminal.Count(len(fields), "field"), storage, version, few(fields)),
 		fmt.Sprintf(cureConvert, version)).of(fields)
-}
-
-// only returns the definition with two of its versions.
-func (o *Observed) only(versions ...string) *apiextensionsv1.CustomResourceDefinition {
-	crd := *o.CRD
-	crd.Spec.Versions = slices.DeleteFunc(slices.Clone(crd.Spec.Versions), func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		return !slices.Contains(versions, version.Name)
-	})
-	return &crd
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -21,6 +22,8 @@ type Observed struct {
 	// Live is false for a definition in a file: it may lack what the cluster or an
 	// injector fills in.
 	Live bool
+	// Source is the file or folder that has the definition.
+	Source string
 	// Next is the manifest that is about to replace CRD.
 	Next *apiextensionsv1.CustomResourceDefinition
 	// Policy is the ConversionPolicy of the same name.
@@ -56,6 +59,18 @@ type Service struct {
 	Ports []int32
 	// Ready is the number of ready endpoints; -1 if unknown.
 	Ready int
+}
+
+// ServiceOf returns what matters of a Service. Its endpoints are unknown.
+func ServiceOf(service *corev1.Service) *Service {
+	found := &Service{Found: true, Ready: -1}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		found.ExternalName = service.Spec.ExternalName
+	}
+	for _, port := range service.Spec.Ports {
+		found.Ports = append(found.Ports, port.Port)
+	}
+	return found
 }
 
 // Handshake is the result of a TLS handshake with a webhook.

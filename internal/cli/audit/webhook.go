@@ -26,6 +26,9 @@ func service(o *Observed) []Finding {
 	name := config.Service.Namespace + "/" + config.Service.Name
 	port, breaks := ptr.Deref(config.Service.Port, DefaultPort), o.breaks()
 	switch {
+	case !o.Service.Found && !o.Live:
+		return []Finding{o.certain(ServiceMissing, "", fmt.Sprintf("spec.conversion calls Service %s, which %s does not have: %s", name, o.Source, breaks),
+			"render the Service with the same values as spec.conversion, or ignore this if another manifest has it").as(SeverityWarning, Likely)}
 	case !o.Service.Found:
 		return []Finding{o.certain(ServiceMissing, "", fmt.Sprintf("spec.conversion calls Service %s, which does not exist: %s", name, breaks),
 			"install the converter again, or point spec.conversion at another one. Set strategy None only if nothing is lost")}

@@ -5,6 +5,7 @@ package cmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/audit"
@@ -49,7 +52,9 @@ To check conversion webhooks, the command reads one object of each kind at each
 served version, metadata only. --no-reads skips that. The report lists as not
 checked what the command may not read.
 
-With -f, the command examines the definitions in files and reads no cluster. With
+With -f, the command examines the definitions in files and reads no cluster. Each
+-f is one rendering, such as a chart with some values: the command also compares
+what they have of a definition, and looks for the Services of its webhook. With
 --upgrade, it compares the definitions of the cluster with manifests that are
 about to replace them.
 
@@ -66,7 +71,9 @@ Exit codes:
   conversion-operator audit certificates.cert-manager.io --severity note -o wide
   conversion-operator audit --upgrade new-crds.yaml
   conversion-operator audit --context staging,production -o junit > audit.xml
-  conversion-operator audit -f config/crd -o json`,
+  conversion-operator audit -f config/crd -o json
+  helm template ./chart > a.yaml; helm template ./chart --set webhook.enabled=false > b.yaml
+  conversion-operator audit -f a.yaml -f b.yaml`,
 	}
 	options.addFlags(command)
 	return forUsers(command, cobra.ArbitraryArgs, options.run)
@@ -161,16 +168,60 @@ func (o *auditOptions) finder(command *cobra.Command, names []string) (func(cont
 	}, nil
 }
 
+// auditFiles examines each argument of -f as one rendering, and compares them.
 func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
-	crds, err := definitionsIn(o.files, stdin)
-	if err != nil {
-		return nil, err
-	}
+	var renderings []audit.Rendering
 	var found []audit.Finding
-	for _, crd := range crds {
-		found = append(found, audit.Check(&audit.Observed{CRD: crd, Now: time.Now(), Soon: o.soon})...)
+	names := map[string]bool{}
+	for _, file := range o.files {
+		rendering, err := renderingOf(file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		renderings = append(renderings, rendering)
+		for _, crd := range rendering.CRDs {
+			names[crd.Name] = true
+			for _, finding := range audit.Check(&audit.Observed{CRD: crd, Source: file, Service: rendering.Service(crd), Now: time.Now(), Soon: o.soon}) {
+				if !slices.ContainsFunc(found, func(other audit.Finding) bool { return equality.Semantic.DeepEqual(finding, other) }) {
+					found = append(found, finding) // renderings have the same findings
+				}
+			}
+		}
 	}
-	return audit.NewReport(len(crds), found, nil, o.threshold()), nil
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(o.files))
+	}
+	return audit.NewReport(len(names), append(found, audit.Compare(renderings)...), nil, o.threshold()), nil
+}
+
+// renderingOf reads the definitions and Services of a file or directory.
+func renderingOf(file string, stdin io.Reader) (audit.Rendering, error) {
+	rendering := audit.Rendering{Source: file}
+	objects, err := readObjects([]string{file}, stdin)
+	if err != nil {
+		return rendering, err
+	}
+	for _, object := range objects {
+		if object.Kind == definitionManifest {
+			crd, err := verify.ReadDefinition(object)
+			if err != nil {
+				return rendering, err
+			}
+			rendering.CRDs = append(rendering.CRDs, crd)
+			continue
+		}
+		if rendering.Services == nil && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "Service"}, object.Kind) {
+			rendering.Services = map[string]*audit.Service{}
+		}
+		if object.Kind == "Service" && object.APIVersion == corev1.SchemeGroupVersion.String() {
+			service := corev1.Service{}
+			if err := json.Unmarshal(object.JSON, &service); err != nil {
+				return rendering, fmt.Errorf("%s: %w", object, err)
+			}
+			rendering.Services[object.Name] = audit.ServiceOf(&service)
+		}
+	}
+	return rendering, nil
 }
 
 func (o *auditOptions) auditCluster(
@@ -192,20 +243,13 @@ func (o *auditOptions) auditCluster(
 
 // definitionsIn returns the definitions in files, and ignores other documents.
 func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	objects, err := readObjects(files, stdin)
-	if err != nil {
-		return nil, err
-	}
 	var found []*apiextensionsv1.CustomResourceDefinition
-	for _, object := range objects {
-		if object.Kind != definitionManifest {
-			continue
-		}
-		crd, err := verify.ReadDefinition(object)
+	for _, file := range files {
+		rendering, err := renderingOf(file, stdin)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, crd)
+		found = append(found, rendering.CRDs...)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))

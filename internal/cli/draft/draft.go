@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -171,7 +170,7 @@ func Make(input Input) (*Draft, error) {
 	}
 	d := &drafter{input: input}
 	d.judge = &judge{
-		crd: onlyVersions(input.CRD, spoke.Name, hub.Name), spoke: spoke.Name, hub: hub.Name,
+		crd: crds.Without(input.CRD, func(name string) bool { return name != spoke.Name && name != hub.Name }), spoke: spoke.Name, hub: hub.Name,
 		kept: input.Rules, pairs: func() *pairs { return d.guesser.pairs },
 	}
 	if _, _, err := d.judge.compiled(nil); err != nil {
@@ -209,14 +208,6 @@ func versionsOf(input Input) (spoke, hub *apiextensionsv1.CustomResourceDefiniti
 		return nil, nil, fmt.Errorf("both versions are %s: there is nothing to convert", spoke.Name)
 	}
 	return spoke, hub, nil
-}
-
-func onlyVersions(crd *apiextensionsv1.CustomResourceDefinition, names ...string) *apiextensionsv1.CustomResourceDefinition {
-	only := crd.DeepCopy()
-	only.Spec.Versions = slices.DeleteFunc(only.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		return !slices.Contains(names, version.Name)
-	})
-	return only
 }
 
 func schemaOf(version *apiextensionsv1.CustomResourceDefinitionVersion) *props {

@@ -107,10 +107,9 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return nil
 }
 
-// HasScale reports whether clients that name no version find the subresource scale.
-func HasScale(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	preferred := Preferred(crd)
-	return preferred != nil && slices.Contains(featuresOf(preferred), Feature{Kind: Scale})
+// HasScale reports whether a version has the subresource scale; nil has none.
+func HasScale(version *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return version != nil && version.Subresources != nil && version.Subresources.Scale != nil
 }
 
 // PreferredLacks returns the features of other served versions that the preferred version lacks. A feature of
@@ -176,16 +175,14 @@ func lost(of, at *apiextensionsv1.CustomResourceDefinitionVersion) []Loss {
 
 func featuresOf(version *apiextensionsv1.CustomResourceDefinitionVersion) []Feature {
 	var features []Feature
-	if subresources := version.Subresources; subresources != nil {
-		if subresources.Scale != nil {
-			features = append(features, Feature{Kind: Scale})
-		}
-		if subresources.Scale != nil && subresources.Scale.LabelSelectorPath != nil {
-			features = append(features, Feature{Kind: ScaleSelector})
-		}
-		if subresources.Status != nil {
-			features = append(features, Feature{Kind: Status})
-		}
+	if HasScale(version) {
+		features = append(features, Feature{Kind: Scale})
+	}
+	if HasScale(version) && version.Subresources.Scale.LabelSelectorPath != nil {
+		features = append(features, Feature{Kind: ScaleSelector})
+	}
+	if version.Subresources != nil && version.Subresources.Status != nil {
+		features = append(features, Feature{Kind: Status})
 	}
 	for _, field := range version.SelectableFields {
 		features = append(features, Feature{SelectableField, field.JSONPath})
@@ -215,11 +212,10 @@ func SelectableFieldsRefused(crd *apiextensionsv1.CustomResourceDefinition) bool
 	if len(versions) == 0 || len(versions[0].SelectableFields) == 0 {
 		return false
 	}
-	differs := func(what func(*apiextensionsv1.CustomResourceDefinitionVersion) any) bool {
-		return slices.ContainsFunc(versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-			return !equality.Semantic.DeepEqual(what(&version), what(&versions[0]))
-		})
+	sameFields, sameSchema := true, true
+	for _, version := range versions {
+		sameFields = sameFields && equality.Semantic.DeepEqual(version.SelectableFields, versions[0].SelectableFields)
+		sameSchema = sameSchema && equality.Semantic.DeepEqual(version.Schema, versions[0].Schema)
 	}
-	return !differs(func(v *apiextensionsv1.CustomResourceDefinitionVersion) any { return v.SelectableFields }) &&
-		differs(func(v *apiextensionsv1.CustomResourceDefinitionVersion) any { return v.Schema })
+	return sameFields && !sameSchema
 }

@@ -4,6 +4,7 @@
 package crds_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,17 +82,13 @@ func TestLosses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			losses := crds.Losses(old, crontabs(t, test.after, test.names))
 			expect.Equal(t, "losses", test.want, texts(losses))
-			breaks := false
-			for _, loss := range losses {
-				breaks = breaks || loss.Breaks()
-			}
-			expect.Equal(t, "breaks", test.breaks, breaks)
+			expect.Equal(t, "breaks", test.breaks, slices.ContainsFunc(losses, crds.Loss.Breaks))
 			expect.Equal(t, "has a message", test.breaks, crds.Breaking(losses) != "")
 		})
 	}
 	three := crontabs(t, "{name: v2, served: true"+withScale+"}, {name: v1, served: true}, {name: v1beta1, served: true"+withScale+"}", "")
 	rest := crds.Without(three, func(version string) bool { return version == "v2" })
-	expect.Equal(t, "scale", []bool{true, false}, []bool{crds.HasScale(three), crds.HasScale(rest)})
+	expect.Equal(t, "scale", []bool{true, false}, []bool{crds.HasScale(crds.Preferred(three)), crds.HasScale(crds.Preferred(rest))})
 	expect.Equal(t, "losses", 2, len(crds.Losses(three, rest)))
 	losses := crds.Losses(crontabs(t, "{name: v1, served: true"+withScale+columns+"}", ", shortNames: [a, b]"), crontabs(t, "{name: v1, served: true}", ""))
 	expect.Equal(t, "message", "v1 loses the subresource scale: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail; "+

@@ -54,14 +54,14 @@ func NewTarget(crd *apiextensionsv1.CustomResourceDefinition, versions []string)
 		}
 		t.To = served[0]
 	}
-	if rest := crds.Without(crd, t.Goes); slices.ContainsFunc(crd.Spec.Versions, hasScale) && !crds.HasScale(rest) {
-		t.unscaled, t.preferred = crds.Preferred(rest).Name, crds.Preferred(crd).Name
+	rest, scales := crds.Preferred(crds.Without(crd, t.Goes)), false
+	for i := range crd.Spec.Versions {
+		scales = scales || crds.HasScale(&crd.Spec.Versions[i])
+	}
+	if scales && !crds.HasScale(rest) {
+		t.unscaled, t.preferred = rest.Name, crds.Preferred(crd).Name
 	}
 	return t, nil
-}
-
-func hasScale(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-	return version.Subresources != nil && version.Subresources.Scale != nil
 }
 
 // Goes reports whether a version goes.

@@ -86,13 +86,9 @@ func (a *auditor) readService(ctx context.Context, name types.NamespacedName) (*
 	if err != nil {
 		return nil, err
 	}
-	found := &audit.Service{Found: true, Ready: -1}
-	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		found.ExternalName = service.Spec.ExternalName
+	found := audit.ServiceOf(&service)
+	if found.ExternalName != "" {
 		return found, nil
-	}
-	for _, port := range service.Spec.Ports {
-		found.Ports = append(found.Ports, port.Port)
 	}
 	slices := discoveryv1.EndpointSliceList{}
 	err = verify.Send(ctx, a.client.Get().AbsPath("/apis/discovery.k8s.io/v1/namespaces", name.Namespace, "endpointslices").

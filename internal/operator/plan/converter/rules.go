@@ -263,11 +263,9 @@ func (c *Converter) truncating() *conversion.Truncating {
 		return allowed
 	}
 	storage := crds.StorageVersion(c.CRD)
-	for i := range c.CRD.Spec.Versions {
-		// An update of the scale writes an object that admission webhooks do not see.
-		if v := &c.CRD.Spec.Versions[i]; v.Name == storage && v.Subresources != nil && v.Subresources.Scale != nil {
-			allowed.Except = []string{storage}
-		}
+	// An update of the scale writes an object that admission webhooks do not see.
+	if version, _ := crds.Version(c.CRD, storage); crds.HasScale(version) {
+		allowed.Except = []string{storage}
 	}
 	return allowed
 }

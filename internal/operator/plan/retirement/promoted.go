@@ -49,7 +49,7 @@ func (r *Retirement) refusal(wanted string) string {
 		return fmt.Sprintf("%s is neither hub nor spoke in spec.converter.declarative: write rules for it, if only an empty list", wanted)
 	case r.None():
 		return r.converter.LossAt(wanted)
-	case version.Subresources != nil && version.Subresources.Scale != nil:
+	case crds.HasScale(version):
 		return r.noRoomAt(wanted)
 	}
 	return ""
