@@ -36,7 +36,7 @@ func (r *Rendering) Service(crd *apiextensionsv1.CustomResourceDefinition) *Serv
 	return &Service{}
 }
 
-// Compare returns what a definition has in some renderings, and lacks in others: whoever changes the values removes it.
+// Compare returns what a definition has in some renderings, and lacks in others: a change of the values removes it.
 func Compare(renderings []Rendering) []Finding {
 	byName := map[string][]Rendering{} // each with one definition
 	for _, rendering := range renderings {
