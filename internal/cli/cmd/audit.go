@@ -71,9 +71,7 @@ Exit codes:
   conversion-operator audit certificates.cert-manager.io --severity note -o wide
   conversion-operator audit --upgrade new-crds.yaml
   conversion-operator audit --context staging,production -o junit > audit.xml
-  conversion-operator audit -f config/crd -o json
-  helm template ./chart > a.yaml; helm template ./chart --set webhook.enabled=false > b.yaml
-  conversion-operator audit -f a.yaml -f b.yaml`,
+  conversion-operator audit -f config/crd -o json`,
 	}
 	options.addFlags(command)
 	return forUsers(command, cobra.ArbitraryArgs, options.run)
