@@ -25,7 +25,7 @@ func TestFeatures(t *testing.T) {
 		return []string{
 			"Warning Certain " + kind + ": clients that name no version use v1, which lacks the subresource scale of v1beta1: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail",
 			"Warning Certain " + kind + ": clients that name no version use v1, which lacks the selectable field .a of v1beta1: requests with this field selector fail",
-			"Note Certain " + kind + ": clients that name no version use v1, which lacks the column A of v1beta1: kubectl get does not show it",
+			"Note Certain " + kind + ": clients that name no version use v1, which lacks the columns A of v1beta1: kubectl get does not show them",
 		}
 	}
 	const scaler = "Error Certain AutoscalerWithoutScale v1: HorizontalPodAutoscalers read the scale at the preferred version, whatever version they name, and v1 has no subresource scale: shop/web"

@@ -26,7 +26,7 @@ const (
 	ScaleSelector   FeatureKind = "ScaleSelector"
 	Status          FeatureKind = "Status"
 	SelectableField FeatureKind = "SelectableField"
-	PrinterColumn   FeatureKind = "PrinterColumn"
+	PrinterColumns  FeatureKind = "PrinterColumns"
 	ShortName       FeatureKind = "ShortName"
 	Category        FeatureKind = "Category"
 )
@@ -37,7 +37,7 @@ var featureTexts = map[FeatureKind]struct{ name, effect string }{
 	ScaleSelector:   {"the labelSelectorPath of its scale", "HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
 	Status:          {"the subresource status", "writes of the status by kubectl --subresource fail, and other writes may change the status"},
 	SelectableField: {"the selectable field %s", "requests with this field selector fail"},
-	PrinterColumn:   {"the column %s", "kubectl get does not show it"},
+	PrinterColumns:  {"the columns %s", "kubectl get does not show them"},
 	ShortName:       {"the short name %s", "kubectl does not find the kind by it"},
 	Category:        {"the category %s", "kubectl get of the category does not list the kind"},
 }
@@ -45,15 +45,12 @@ var featureTexts = map[FeatureKind]struct{ name, effect string }{
 // Feature is what a version offers its clients besides the fields of objects, or a further name of the kind.
 type Feature struct {
 	Kind FeatureKind `json:"kind"`
-	// Name of the column, short name or category, or the path of the field.
+	// Name of the short name or category, the path of the field, or the names of the columns.
 	Name string `json:"name,omitempty"`
 }
 
 func (f Feature) String() string {
-	if text := featureTexts[f.Kind].name; f.Name == "" {
-		return text
-	}
-	return fmt.Sprintf(featureTexts[f.Kind].name, f.Name)
+	return strings.Replace(featureTexts[f.Kind].name, "%s", f.Name, 1)
 }
 
 // Loss is a feature that clients no longer find, or that clients of other versions find.
@@ -66,18 +63,18 @@ type Loss struct {
 }
 
 // Breaks reports that requests of clients fail, or have another effect. The loss of a column only changes what people see.
-func (l Loss) Breaks() bool { return l.Kind != PrinterColumn }
+func (l Loss) Breaks() bool { return l.Kind != PrinterColumns }
 
 // String says who misses what, and what fails.
 func (l Loss) String() string {
-	effect := ": " + featureTexts[l.Kind].effect
-	switch {
-	case l.At == "":
-		return fmt.Sprintf("the kind loses %s%s", l.Feature, effect)
-	case l.At == l.Of:
-		return fmt.Sprintf("%s loses %s%s", l.At, l.Feature, effect)
+	effect := featureTexts[l.Kind].effect
+	switch l.At {
+	case "":
+		return fmt.Sprintf("the kind loses %s: %s", l.Feature, effect)
+	case l.Of:
+		return fmt.Sprintf("%s loses %s: %s", l.At, l.Feature, effect)
 	}
-	return fmt.Sprintf("clients that name no version use %s, which lacks %s of %s%s", l.At, l.Feature, l.Of, effect)
+	return fmt.Sprintf("clients that name no version use %s, which lacks %s of %s: %s", l.At, l.Feature, l.Of, effect)
 }
 
 // Breaking is what breaks clients, as the beginning of a message. It is empty if nothing does.
@@ -160,15 +157,22 @@ func Without(crd *apiextensionsv1.CustomResourceDefinition, goes func(version st
 	return &rest
 }
 
-// lost returns the features of one version that another lacks.
+// lost returns the features of one version that another lacks, all columns as one.
 func lost(of, at *apiextensionsv1.CustomResourceDefinitionVersion) []Loss {
 	var losses []Loss
+	var columns []string
 	has := featuresOf(at)
 	for _, feature := range featuresOf(of) {
-		// Without a scale, its selector does not matter.
-		if !slices.Contains(has, feature) && (feature.Kind != ScaleSelector || slices.Contains(has, Feature{Kind: Scale})) {
+		switch {
+		case slices.Contains(has, feature), feature.Kind == ScaleSelector && !HasScale(at): // without a scale, its selector does not matter
+		case feature.Kind == PrinterColumns:
+			columns = append(columns, feature.Name)
+		default:
 			losses = append(losses, Loss{feature, of.Name, at.Name})
 		}
+	}
+	if len(columns) > 0 {
+		losses = append(losses, Loss{Feature{PrinterColumns, strings.Join(columns, ", ")}, of.Name, at.Name})
 	}
 	return losses
 }
@@ -188,7 +192,7 @@ func featuresOf(version *apiextensionsv1.CustomResourceDefinitionVersion) []Feat
 		features = append(features, Feature{SelectableField, field.JSONPath})
 	}
 	for _, column := range version.AdditionalPrinterColumns {
-		features = append(features, Feature{PrinterColumn, column.Name})
+		features = append(features, Feature{PrinterColumns, column.Name})
 	}
 	return features
 }

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
-	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -50,7 +49,7 @@ func TestPreferredLacks(t *testing.T) {
 			"clients that name no version use v1, which lacks the labelSelectorPath of its scale of v1beta1: HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
 		"of several versions": {"{name: v1alpha1, served: true" + columns + "}, {name: v1beta1, served: true" + columns + "}, {name: v1, served: true}", "v1",
 			"clients that name no version use v1, which lacks the selectable field .spec.host of v1beta1: requests with this field selector fail\n" +
-				"clients that name no version use v1, which lacks the column Ready of v1beta1: kubectl get does not show it"},
+				"clients that name no version use v1, which lacks the columns Ready of v1beta1: kubectl get does not show them"},
 		"nothing is served": {"{name: v1" + withScale + "}", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +72,8 @@ func TestLosses(t *testing.T) {
 		"nothing":            {scale, names, "", false},
 		"an old version":     {scale + ", {name: v1alpha1, served: true}", names, "", false},
 		"an unserved one":    {scale + ", {name: v1}", names, "", false},
-		"the version itself": {"{name: v1beta1, served: true" + withScale + "}", names, "v1beta1 loses the selectable field .spec.host: requests with this field selector fail\nv1beta1 loses the column Ready: kubectl get does not show it", true},
-		"a column":           {strings.Replace(scale, "name: Ready", "name: READY", 1), names, "v1beta1 loses the column Ready: kubectl get does not show it", false},
+		"the version itself": {"{name: v1beta1, served: true" + withScale + "}", names, "v1beta1 loses the selectable field .spec.host: requests with this field selector fail\nv1beta1 loses the columns Ready: kubectl get does not show them", true},
+		"a column":           {strings.Replace(scale, "name: Ready", "name: READY", 1), names, "v1beta1 loses the columns Ready: kubectl get does not show them", false},
 		"names":              {scale, ", shortNames: [cron]", "the kind loses the short name ct: kubectl does not find the kind by it\nthe kind loses the category all: kubectl get of the category does not list the kind", true},
 		"another preferred version": {scale + ", {name: v1, served: true, subresources: {status: {}}" + columns + "}", names,
 			"clients that name no version use v1, which lacks the subresource scale of v1beta1: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail", true},
@@ -94,33 +93,4 @@ func TestLosses(t *testing.T) {
 	expect.Equal(t, "message", "v1 loses the subresource scale: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail; "+
 		"v1 loses the subresource status: writes of the status by kubectl --subresource fail, and other writes may change the status; "+
 		"v1 loses the selectable field .spec.host: requests with this field selector fail; 2 more", crds.Breaking(losses))
-}
-
-// TestSelectableFieldsRefused agrees with the API server, which refuses exactly these definitions.
-func TestSelectableFieldsRefused(t *testing.T) {
-	const v1, v1beta1, fields, spec = "{name: v1, served: true, storage: true", "{name: v1beta1, served: true", ", selectableFields: [{jsonPath: .spec.host}]",
-		", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {host: {type: string}%}}}}}}"
-	old, next := strings.Replace(spec, "%", "", 1), strings.Replace(spec, "%", ", port: {type: integer}", 1)
-	for name, test := range map[string]struct {
-		versions string
-		want     bool
-	}{
-		"equal schemas":    {v1 + fields + old + ", " + v1beta1 + fields + old, false},
-		"other schemas":    {v1 + fields + next + ", " + v1beta1 + fields + old, true},
-		"other fields":     {v1 + ", selectableFields: [{jsonPath: .spec.host}, {jsonPath: .spec.port}]" + next + ", " + v1beta1 + fields + old, false},
-		"one without":      {v1 + fields + next + ", " + v1beta1 + old, false},
-		"no fields":        {v1 + next + ", " + v1beta1 + old, false},
-		"a single version": {v1 + fields + next, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			crd := crontabs(t, test.versions, "")
-			expect.Equal(t, "refused", test.want, crds.SelectableFieldsRefused(crd))
-			errs, err := verify.ValidateDefinition(t.Context(), crd)
-			expect.NoError(t, err)
-			expect.Equal(t, "errors of the API server", test.want, len(errs) > 0)
-			for _, err := range errs {
-				expect.Contains(t, "error", err.Message, "may only be set when validations.schema is included")
-			}
-		})
-	}
 }

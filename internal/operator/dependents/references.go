@@ -4,13 +4,10 @@
 package dependents
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 )
 
 // Source is a resource whose objects may refer to others by apiVersion and kind.
@@ -80,7 +77,7 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 		object.Namespace, object.Name = text(metadata, "namespace"), text(metadata, "name")
 	}
 	s, cure, names := s.of(t)
-	f := finder{group: t.Group, names: names}
+	f := finder{target: t, names: names}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if name != "metadata" {
 			f.walk("."+name, content[name], 1)
@@ -100,7 +97,7 @@ func (s Source) In(t *Target, content map[string]any) []Dependent {
 }
 
 type finder struct {
-	group string
+	target *Target
 	// names returns the version that a reference to the kind depends on.
 	names func(apiVersion, kind string) (version string, found bool)
 	found []struct{ field, version string }
@@ -120,7 +117,14 @@ func (f *finder) walk(path string, value any, depth int) {
 			f.walk(path+"."+name, value[name], depth+1)
 		}
 	case string:
-		f.manifests(path, value, depth)
+		if !strings.Contains(value, "\n") {
+			return
+		}
+		// A text that is no manifest, such as a template, names nothing.
+		places, _ := f.target.inManifest(value)
+		for _, place := range places {
+			f.found = append(f.found, struct{ field, version string }{path, place.version})
+		}
 	case []any:
 		for i := range value {
 			element := fmt.Sprintf("%s[%d]", path, i)
@@ -128,23 +132,6 @@ func (f *finder) walk(path string, value any, depth int) {
 				f.found = append(f.found, struct{ field, version string }{element, version})
 			}
 			f.walk(element, value[i], depth+1)
-		}
-	}
-}
-
-// manifests reads a text that has the documents of a manifest, and ignores other texts, such as templates.
-func (f *finder) manifests(path, text string, depth int) {
-	if !strings.Contains(text, "\n") || !strings.Contains(text, "apiVersion") || !strings.Contains(text, f.group+"/") {
-		return
-	}
-	documents, err := manifest.Parse(path, []byte(text))
-	if err != nil {
-		return
-	}
-	for _, document := range documents {
-		var content any
-		if json.Unmarshal(document.JSON, &content) == nil {
-			f.walk(path, content, depth+1)
 		}
 	}
 }

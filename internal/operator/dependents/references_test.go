@@ -28,7 +28,7 @@ func TestReferences(t *testing.T) {
 		"kinds of Kyverno":     {"spec: {match: {kinds: [CronTab, example.com/v1beta1/CronTab, example.com/v1/CronTab, example.com/v1beta1/CronTab/status]}}", ".spec.match.kinds[1] .spec.match.kinds[3]"},
 		"text":                 {"spec: {text: 'apiVersion: example.com/v1beta1', list: [example.com/v1beta1/CronTab], apiVersion: 1, kind: {}}", ""},
 		"a manifest":           {`data: {a.yaml: "kind: ConfigMap\napiVersion: v1\n---\napiVersion: example.com/v1beta1\nkind: CronTab\n"}`, ".data.a.yaml"},
-		"a list in JSON":       {`data: {a: "{\"kind\": \"List\",\n\"items\": [{\"apiVersion\": \"example.com/v1beta1\", \"kind\": \"CronTab\"}]}"}`, ".data.a.items[0]"},
+		"a list in JSON":       {`data: {a: "{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [{\"apiVersion\": \"example.com/v1beta1\", \"kind\": \"CronTab\"}]}"}`, ".data.a"},
 		"a template":           {`data: {a: "apiVersion: example.com/v1beta1\nkind: CronTab\n{{ if }}\n"}`, ""},
 		"a copy":               {"data: {apiVersion: example.com/v1beta1, kind: CronTab, spec: {}}", ".data"},
 		"metadata":             {"metadata: {name: x, annotations: {apiVersion: example.com/v1beta1, kind: CronTab}, ownerReferences: [{apiVersion: example.com/v1beta1, kind: CronTab}]}", ""},

@@ -54,11 +54,8 @@ func NewTarget(crd *apiextensionsv1.CustomResourceDefinition, versions []string)
 		}
 		t.To = served[0]
 	}
-	rest, scales := crds.Preferred(crds.Without(crd, t.Goes)), false
-	for i := range crd.Spec.Versions {
-		scales = scales || crds.HasScale(&crd.Spec.Versions[i])
-	}
-	if scales && !crds.HasScale(rest) {
+	scales := func(version apiextensionsv1.CustomResourceDefinitionVersion) bool { return crds.HasScale(&version) }
+	if rest := crds.Preferred(crds.Without(crd, t.Goes)); slices.ContainsFunc(crd.Spec.Versions, scales) && !crds.HasScale(rest) {
 		t.unscaled, t.preferred = rest.Name, crds.Preferred(crd).Name
 	}
 	return t, nil
