@@ -25,10 +25,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/testenv"
 )
 
-// TestAutoscaler: the audit says beforehand by name which autoscaler fails once a version without a scale is preferred.
+// testAutoscaler: the audit says beforehand by name which autoscaler fails once a version without a scale is preferred.
 // The test reads the scale with the client of the controller of HorizontalPodAutoscalers.
-func TestAutoscaler(t *testing.T) {
-	c := start(t)
+func testAutoscaler(t *testing.T, c *cluster) {
+	t.Parallel()
 	crd := definition("scaled")
 	crd.Spec.Scope = apiextensionsv1.NamespaceScoped
 	old, next := at("v1beta1", "served storage", "a"), at("v1", "served", "a")

@@ -28,6 +28,7 @@ import (
 func TestAudit(t *testing.T) {
 	c := start(t)
 	t.Run("public projects", func(t *testing.T) { testPublished(t, c) })
+	t.Run("an autoscaler", func(t *testing.T) { testAutoscaler(t, c) })
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
