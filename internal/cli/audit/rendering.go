@@ -38,10 +38,12 @@ func (r *Rendering) Service(crd *apiextensionsv1.CustomResourceDefinition) *Serv
 
 // Compare returns what a definition has in some renderings, and lacks in others: a change of the values removes it.
 func Compare(renderings []Rendering) []Finding {
-	byName := map[string][]Rendering{} // each with one definition
+	byName := map[string][]Rendering{} // each with one definition; of those in one folder, the first counts
 	for _, rendering := range renderings {
-		for _, crd := range rendering.CRDs {
-			byName[crd.Name] = append(byName[crd.Name], Rendering{Source: rendering.Source, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
+		for i, crd := range rendering.CRDs {
+			if of := byName[crd.Name]; len(of) == 0 || of[len(of)-1].Source != rendering.Source {
+				byName[crd.Name] = append(of, Rendering{Source: rendering.Source, CRDs: rendering.CRDs[i : i+1]})
+			}
 		}
 	}
 	var found []Finding

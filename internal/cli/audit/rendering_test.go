@@ -21,9 +21,10 @@ func TestCompare(t *testing.T) {
 		renderings []Rendering
 		want       []string
 	}{
-		"one":        {[]Rendering{rendering("a", converts)}, nil},
-		"equal ones": {[]Rendering{rendering("a", converts), rendering("b", converts)}, nil},
-		"without it": {[]Rendering{rendering("a", converts), {Source: "b"}}, nil},
+		"one":               {[]Rendering{rendering("a", converts)}, nil},
+		"equal ones":        {[]Rendering{rendering("a", converts), rendering("b", converts)}, nil},
+		"without it":        {[]Rendering{rendering("a", converts), {Source: "b"}}, nil},
+		"two in one folder": {[]Rendering{{Source: "a", CRDs: append(rendering("", converts).CRDs, rendering("", without).CRDs...)}, rendering("b", converts)}, nil},
 		"without the webhook and a version": {[]Rendering{rendering("a", converts), rendering("b", without), rendering("c", converts)}, []string{
 			"Warning Certain RenderingsDiffer -: a conversion webhook is in a, c, and not in b: there, API servers do not convert, and drop fields",
 			"Warning Certain RenderingsDiffer v2: v2 is in a, c, and not in b: a change of the values removes it, which API servers refuse while objects may be stored in it, and its clients fail"}},

@@ -45,8 +45,7 @@ func newAuditCommand() *cobra.Command {
 		Long: `Find risks for objects of CustomResourceDefinitions, in any cluster: stored
 versions that block an upgrade, versions between which fields are lost, autoscalers
 that find no scale, conversion webhooks that do not answer or are not trusted, and
-more. The command needs no
-operator, and writes nothing.
+more. The command needs no operator, and writes nothing.
 
 To check conversion webhooks, the command reads one object of each kind at each
 served version, metadata only. --no-reads skips that. The report lists as not

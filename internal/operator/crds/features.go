@@ -85,14 +85,12 @@ func Breaking(losses []Loss) string {
 			breaking = append(breaking, loss.String())
 		}
 	}
-	if more := len(breaking) - maxBreaking; more > 0 {
-		breaking = append(breaking[:maxBreaking], fmt.Sprintf("%d more", more))
+	const most = 3
+	if more := len(breaking) - most; more > 0 {
+		breaking = append(breaking[:most], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(breaking, "; ")
 }
-
-// maxBreaking bounds the losses of a message.
-const maxBreaking = 3
 
 // Preferred returns the served version that clients use which name none; nil if no version is served.
 func Preferred(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
