@@ -34,7 +34,7 @@ const (
 // featureTexts name a feature, and say what fails without it. %s is its name.
 var featureTexts = map[FeatureKind]struct{ name, effect string }{
 	Scale:           {"the subresource scale", "HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail"},
-	ScaleSelector:   {"the labelSelectorPath of its scale", "HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
+	ScaleSelector:   {"scale.labelSelectorPath", "HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
 	Status:          {"the subresource status", "writes of the status by kubectl --subresource fail, and other writes may change the status"},
 	SelectableField: {"the selectable field %s", "requests with this field selector fail"},
 	PrinterColumns:  {"the columns %s", "kubectl get does not show them"},

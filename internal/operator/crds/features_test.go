@@ -46,7 +46,7 @@ func TestPreferredLacks(t *testing.T) {
 			"clients that name no version use v1, which lacks the subresource scale of v1beta1: HorizontalPodAutoscalers, PodDisruptionBudgets and kubectl scale fail\n" +
 				"clients that name no version use v1, which lacks the subresource status of v1beta1: writes of the status by kubectl --subresource fail, and other writes may change the status"},
 		"a selector": {"{name: v1beta1, served: true" + withScale + "}, {name: v1, served: true, subresources: {status: {}, scale: {specReplicasPath: .spec.replicas}}}", "v1",
-			"clients that name no version use v1, which lacks the labelSelectorPath of its scale of v1beta1: HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
+			"clients that name no version use v1, which lacks scale.labelSelectorPath of v1beta1: HorizontalPodAutoscalers and PodDisruptionBudgets find no pods"},
 		"of several versions": {"{name: v1alpha1, served: true" + columns + "}, {name: v1beta1, served: true" + columns + "}, {name: v1, served: true}", "v1",
 			"clients that name no version use v1, which lacks the selectable field .spec.host of v1beta1: requests with this field selector fail\n" +
 				"clients that name no version use v1, which lacks the columns Ready of v1beta1: kubectl get does not show them"},
