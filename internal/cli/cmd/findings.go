@@ -167,7 +167,7 @@ func foundByDiff(report *diff.Report, files []string) *findings.Report {
 		}
 		for _, loss := range each.Losses {
 			if loss.Breaks() {
-				found.Findings = append(found.Findings, crd.found(lost, findings.Error, "spec.versions", each.Name+": "+loss.String()))
+				found.Findings = append(found.Findings, crd.found(lost, findings.Error, crd.ofVersion(loss.At), each.Name+": "+loss.String()))
 			}
 		}
 		for _, field := range each.Fields {
