@@ -312,7 +312,7 @@ func (p *Prober) prove(ctx context.Context, request probeRequest) *observed.Proo
 	return &observed.Proof{Warning: warning}
 }
 
-// canariesOf caches the results of newCanaries: compiling the expressions of a ruleset takes
+// canariesOf caches the results of probe.Canaries: compiling the expressions of a ruleset takes
 // milliseconds, and reconciliations are frequent.
 func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	const most = 1000
@@ -323,7 +323,7 @@ func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 	if known {
 		return canaries, nil
 	}
-	canaries, err := newCanaries(rules)
+	canaries, err := probe.Canaries(rules)
 	if err != nil {
 		return nil, err
 	}
@@ -333,26 +333,6 @@ func (p *Prober) canariesOf(rules *conversion.Ruleset) ([]probe.Canary, error) {
 		clear(p.canaries)
 	}
 	p.canaries[hash] = canaries
-	return canaries, nil
-}
-
-// newCanaries returns a canary object for each version pair, with the expected result of its
-// conversion.
-func newCanaries(rules *conversion.Ruleset) ([]probe.Canary, error) {
-	converter, err := conversion.NewConverter(rules)
-	if err != nil {
-		return nil, err
-	}
-	var canaries []probe.Canary
-	for _, pair := range rules.Pairs() {
-		object := converter.Canary(pair[0], pair[1])
-		expected, err := converter.Convert(nil, object, pair[1])
-		if err != nil {
-			return nil, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)
-		}
-		canaries = append(canaries, probe.Canary{
-			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
-	}
 	return canaries, nil
 }
 

@@ -56,21 +56,25 @@ type Scope struct {
 	All bool
 }
 
-// Rights returns the rights that a run needs for the scope.
-func (f *Finder) Rights(scope Scope, o *Options) []Right {
+// Rights returns the rights that a run needs for the scope in the cluster of the finder.
+func (f *Finder) Rights(scope Scope, o *Options) []Right { return Rights(scope, o, f.serves) }
+
+// Rights returns the rights that a run needs for the scope. Serves tells which of the kinds that other clients
+// migrate by the cluster has.
+func Rights(scope Scope, o *Options, serves func(schema.GroupKind) bool) []Right {
 	var rights []Right
 	if scope.All {
 		rights = append(rights, Right{Verb: "list", Group: crdGroup, Resource: crdResource},
 			Right{Verb: "list", Group: apiServices.Group, Resource: "apiservices"})
 	}
 	for i := range scope.Targets {
-		rights = append(rights, f.rightsOf(&scope.Targets[i], o)...)
+		rights = append(rights, scope.Targets[i].rights(o, serves)...)
 	}
 	if o.RecordFile == nil {
 		rights = append(rights, Right{Verb: "create", Resource: "configmaps", Namespace: o.RecordNamespace})
 	}
 	for _, kind := range others.Kinds {
-		if f.serves(kind) {
+		if serves(kind) {
 			rights = append(rights, Right{Verb: "list", Group: kind.Group, Resource: "storageversionmigrations"})
 		}
 	}
@@ -79,8 +83,8 @@ func (f *Finder) Rights(scope Scope, o *Options) []Right {
 		Right{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Optional: true})
 }
 
-func (f *Finder) rightsOf(target *Target, o *Options) []Right {
-	resource := target.Resource
+func (t *Target) rights(o *Options, serves func(schema.GroupKind) bool) []Right {
+	resource := t.Resource
 	rights := []Right{
 		{Verb: "list", Group: resource.Group, Resource: resource.Resource},
 		{Verb: "patch", Group: resource.Group, Resource: resource.Resource},
@@ -88,20 +92,20 @@ func (f *Finder) rightsOf(target *Target, o *Options) []Right {
 	if slices.Contains(o.Fallback, v1alpha1.MigrationFallbackStatus) {
 		rights = append(rights, Right{Verb: "patch", Group: resource.Group, Resource: resource.Resource + "/status"})
 	}
-	if mayBeCustom(target.Name()) {
-		rights = append(rights, Right{Verb: "get", Group: crdGroup, Resource: crdResource, Name: target.Name()})
+	if mayBeCustom(t.Name()) {
+		rights = append(rights, Right{Verb: "get", Group: crdGroup, Resource: crdResource, Name: t.Name()})
 	}
-	if target.CRD != nil {
+	if t.CRD != nil {
 		if !o.KeepStoredVersions {
-			rights = append(rights, Right{Verb: "patch", Group: crdGroup, Resource: crdResource + "/status", Name: target.Name()})
+			rights = append(rights, Right{Verb: "patch", Group: crdGroup, Resource: crdResource + "/status", Name: t.Name()})
 		}
-		if f.serves(policyKind) {
-			rights = append(rights, Right{Verb: "get", Group: policyKind.Group, Resource: "conversionpolicies", Name: target.Name()})
+		if serves(policyKind) {
+			rights = append(rights, Right{Verb: "get", Group: policyKind.Group, Resource: "conversionpolicies", Name: t.Name()})
 		}
 	}
 	if o.RecordFile == nil {
 		for _, verb := range []string{"get", "patch"} {
-			rights = append(rights, Right{Verb: verb, Resource: "configmaps", Name: ConfigMapName(target.Name()), Namespace: o.RecordNamespace})
+			rights = append(rights, Right{Verb: verb, Resource: "configmaps", Name: ConfigMapName(t.Name()), Namespace: o.RecordNamespace})
 		}
 	}
 	return rights

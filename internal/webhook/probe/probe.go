@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/webhook"
 )
@@ -52,6 +53,26 @@ type Canary struct {
 	// Expected is the expected object. The order of members does not matter, and numbers are
 	// compared by their exact value.
 	Expected []byte
+}
+
+// Canaries returns a canary object for each version pair, with the expected result of its
+// conversion.
+func Canaries(rules *conversion.Ruleset) ([]Canary, error) {
+	converter, err := conversion.NewConverter(rules)
+	if err != nil {
+		return nil, err
+	}
+	var canaries []Canary
+	for _, pair := range rules.Pairs() {
+		object := converter.Canary(pair[0], pair[1])
+		expected, err := converter.Convert(nil, object, pair[1])
+		if err != nil {
+			return nil, fmt.Errorf("convert a canary from %s to %s: %w", pair[0], pair[1], err)
+		}
+		canaries = append(canaries, Canary{
+			DesiredAPIVersion: rules.Group + "/" + pair[1], Object: object, Expected: expected})
+	}
+	return canaries, nil
 }
 
 // Result is what the pod reported. After an error it has what was known by then.

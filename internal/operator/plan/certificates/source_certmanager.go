@@ -59,23 +59,27 @@ func (c certManager) request() *cmv1apply.CertificateApplyConfiguration {
 	if c.spec.IssuerRef.Group != "" {
 		issuer.WithGroup(c.spec.IssuerRef.Group)
 	}
+	return Request(cmv1apply.Certificate(c.Secrets.Issued, c.Settings.Namespace).WithLabels(c.Labels).WithAnnotations(c.Annotations), issuer, c.ServerName)
+}
+
+// Request makes a Certificate ask an issuer for the serving certificate of a converter. The Secret has the name, the labels and
+// the annotations of the Certificate.
+func Request(certificate *cmv1apply.CertificateApplyConfiguration, issuer *cmmetaapply.IssuerReferenceApplyConfiguration, serverName string) *cmv1apply.CertificateApplyConfiguration {
 	spec := cmv1apply.CertificateSpec().
-		WithSecretName(c.Secrets.Issued).
+		WithSecretName(*certificate.Name).
 		WithUsages(cmv1.UsageDigitalSignature, cmv1.UsageServerAuth).
 		WithPrivateKey(cmv1apply.CertificatePrivateKey().
 			WithAlgorithm(cmv1.ECDSAKeyAlgorithm).WithSize(256).WithRotationPolicy(cmv1.RotationPolicyAlways)).
 		WithIssuerRef(issuer).
 		// The cache watches Secrets with these labels.
 		WithSecretTemplate(cmv1apply.CertificateSecretTemplate().
-			WithLabels(c.Labels).WithAnnotations(c.Annotations))
-	if name := c.ServerName; net.ParseIP(name) != nil {
-		spec.WithIPAddresses(name)
+			WithLabels(certificate.Labels).WithAnnotations(certificate.Annotations))
+	if net.ParseIP(serverName) != nil {
+		spec.WithIPAddresses(serverName)
 	} else {
-		spec.WithDNSNames(name)
+		spec.WithDNSNames(serverName)
 	}
-	return cmv1apply.Certificate(c.Secrets.Issued, c.Settings.Namespace).
-		WithLabels(c.Labels).WithAnnotations(c.Annotations).
-		WithSpec(spec)
+	return certificate.WithSpec(spec)
 }
 
 // RequestOf reads the state of a Certificate of cert-manager.
