@@ -55,6 +55,16 @@ func gateChanges() changes {
 			w.observed.Policy.Status.ActivatedCRD = ""
 			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
 		},
+		"the converter of a chart": func(w *world) {
+			w.observed.Policy.Status.ActivatedCRD = ""
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+			w.observed.CRD.Annotations = map[string]string{names.ExportedAnnotation: "conversion-system/theirs"}
+		},
+		"another webhook than that of a chart": func(w *world) {
+			w.observed.Policy.Status.ActivatedCRD = ""
+			w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Name = "theirs"
+			w.observed.CRD.Annotations = map[string]string{names.ExportedAnnotation: "conversion-system/another"}
+		},
 		"an injector": func(w *world) {
 			w.observed.CRD.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/gate"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
@@ -28,12 +29,19 @@ func (a *Activation) notOwned() gate.Outcome {
 		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the annotation %s on the CustomResourceDefinition makes another client write caBundle: remove the annotation, or set spec.certificates to the type Injected in the policy", annotation))
 	}
-	adopted := a.converter.Adopts()
+	adopted := a.converter.Adopts() || a.exported()
 	if crds.Strategy(a.CRD) == apiextensionsv1.WebhookConverter && !a.converter.Active && !a.Drifted() && !adopted {
 		return gate.Stalled(v1alpha1.ReasonForeignConversion, fmt.Sprintf(
 			"the CustomResourceDefinition already converts through %s: remove spec.conversion there, or delete this policy", observed.WebhookOf(a.CRD)))
 	}
 	return gate.Outcome{}
+}
+
+// exported reports that a converter which a project ships for clusters without the operator has the CustomResourceDefinition,
+// and that the policy takes over with rules of its own. That converter runs on, so that no call fails meanwhile.
+func (a *Activation) exported() bool {
+	service := observed.WebhookService(a.CRD)
+	return service != nil && a.converter.Rulesets() && a.CRD.Annotations[names.ExportedAnnotation] == service.Namespace+"/"+service.Name
 }
 
 // NoDeadlock is a gate: the converter needs no objects of the kind that it is to convert.

@@ -44,6 +44,9 @@ const (
 	RunLabel = "conversion-operator.io/run"
 	// PolicyAnnotation is the policy's name, which may be too long for a label.
 	PolicyAnnotation = "conversion-operator.io/policy"
+	// ExportedAnnotation is the Service, as namespace/name, of a converter that runs without the operator, on the
+	// CustomResourceDefinition that converts through it. A policy takes over from this one.
+	ExportedAnnotation = "conversion-operator.io/exported-converter"
 	// Finalizer keeps a policy until its CustomResourceDefinition no longer needs it.
 	Finalizer = "conversion-operator.io/policy"
 
