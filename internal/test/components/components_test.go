@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -19,6 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/podspec"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/workload"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -213,5 +217,16 @@ func TestEveryComponentIsDocumented(t *testing.T) {
 			overlay = "yes "
 		}
 		expect.Contains(t, "api/docs/installing.md", string(page), "\n| `"+component+"` | "+overlay+"| ")
+	}
+}
+
+// TestNetworkPolicyOfOneWorkload: an exported converter has the traffic that the component allows to all converter pods.
+func TestNetworkPolicyOfOneWorkload(t *testing.T) {
+	installed := &networkingv1.NetworkPolicy{}
+	expect.NoError(t, yaml.UnmarshalStrict(build(t, "network-policies")["NetworkPolicy conversion-operator-converters"], installed))
+	own := podspec.ConfigOf[networkingv1.NetworkPolicy](workload.Workload{}.NetworkPolicy())
+	installed.Spec.PodSelector = own.Spec.PodSelector
+	if diff := cmp.Diff(installed.Spec, own.Spec); diff != "" || len(own.Spec.Ingress) == 0 {
+		t.Errorf("traffic (-component +workload):\n%s", diff)
 	}
 }

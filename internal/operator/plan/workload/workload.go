@@ -10,11 +10,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1apply "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingv1apply "k8s.io/client-go/applyconfigurations/networking/v1"
 	policyv1apply "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
 
@@ -287,4 +289,21 @@ func Default(pods v1alpha1.ConverterPods) v1alpha1.ConverterPods {
 		}
 	}
 	return pods
+}
+
+// NetworkPolicy allows what config/components/network-policies allows to all converter pods: API servers, which have no
+// labels, and Prometheus. The pods connect to nothing.
+func (w Workload) NetworkPolicy() *networkingv1apply.NetworkPolicyApplyConfiguration {
+	port := func(name string) *networkingv1apply.NetworkPolicyPortApplyConfiguration {
+		return networkingv1apply.NetworkPolicyPort().WithPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
+	}
+	return networkingv1apply.NetworkPolicy(w.Name, w.Settings.Namespace).
+		WithLabels(w.Labels).WithAnnotations(w.Annotations).
+		WithSpec(networkingv1apply.NetworkPolicySpec().
+			WithPodSelector(metav1apply.LabelSelector().WithMatchLabels(w.Selector())).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+			WithIngress(
+				networkingv1apply.NetworkPolicyIngressRule().WithPorts(port(PortName)),
+				networkingv1apply.NetworkPolicyIngressRule().WithPorts(port("metrics")).WithFrom(networkingv1apply.NetworkPolicyPeer().
+					WithNamespaceSelector(metav1apply.LabelSelector().WithMatchLabels(map[string]string{"metrics": "enabled"})))))
 }
