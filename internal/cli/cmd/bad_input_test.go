@@ -59,6 +59,7 @@ func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	commands := fileCommands(t)
 	commands["archive"] = [][]string{{"--policy", "FILE", "--crd", cronspec + "3-crd-both.yaml"}, {"--policy", cronspec + "2-policy.yaml", "--crd", "FILE"}}
+	commands["export"] = [][]string{{"--policy", "FILE", "--crd", cronspec + "3-crd-both.yaml", "--folder", "nowhere", "--namespace", "x", "--image", "x"}}
 	const begin = "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata:\n  name: a\n"
 	contents := map[string]string{
 		"not YAML":      begin + "spec: [\n",

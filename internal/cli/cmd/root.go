@@ -15,7 +15,7 @@ import (
 // NewRootCommand returns the command conversion-operator with all its subcommands.
 func NewRootCommand() *cobra.Command {
 	command := newUserCommand()
-	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newRunMigrationCommand())
+	addGroup(command, groupPods, "Commands that run in pods:", newManagerCommand(), newRunMigrationCommand(), newCheckConverterCommand())
 	return command
 }
 
@@ -45,7 +45,7 @@ also a plugin of kubectl.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
-		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
+		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newExportCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
 		newResumeCommand(), newRewriteCommand(), newStatusCommand(), newPauseCommand(), newTriggerCommand(),
 		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command

@@ -28,6 +28,7 @@ var untyped = map[string]string{
 	"metrics-server": "It takes metrics-server.",
 	"velero":         "It takes Velero, and a backup.",
 	"converter":      "It takes a conversion webhook of another project; TestDraftProbe asks one.",
+	"exported":       "It takes pods of an exported converter; TestExport in internal/test/manager and TestExportedChart in internal/test/chart do so.",
 	"helm":           "It takes Helm, and an image; make helm installs the chart.",
 	"migrates":       "It rewrites all objects of a cluster, each time after minutes; TestMigrate in internal/cli/cmd does so with a short delay.",
 	"krew":           "It takes krew, and archives that are published.",
