@@ -168,7 +168,7 @@ func (c *cluster) checkNotes(t *testing.T) {
 func (c *cluster) uninstall(t *testing.T, stay ...string) {
 	t.Helper()
 	manifest := c.manifest(t)
-	ended := c.runHooks(t)
+	ended := c.runHooks(t, c.runPod)
 	c.succeeds(t, "uninstall", name, "--wait")
 	ended()
 	for left := range c.has(t, manifest) {
@@ -178,9 +178,9 @@ func (c *cluster) uninstall(t *testing.T, stay ...string) {
 	}
 }
 
-// runHooks acts as Job controller and kubelet for the Job before an uninstallation: it runs the
-// command of its container, as the ServiceAccount of its pod. The caller ends that.
-func (c *cluster) runHooks(t *testing.T) (end func()) {
+// runHooks acts as Job controller and kubelet for the Jobs of hooks: it calls run for the pod of each, which succeeds
+// unless that returns an error. The caller ends that.
+func (c *cluster) runHooks(t *testing.T, run func(context.Context, corev1.PodSpec) error) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	jobs, err := c.Client.Watch(ctx, &batchv1.JobList{}, client.InNamespace(namespace))
@@ -190,7 +190,7 @@ func (c *cluster) runHooks(t *testing.T) (end func()) {
 		defer close(done)
 		for event := range jobs.ResultChan() {
 			if job, is := event.Object.(*batchv1.Job); is && job.Status.StartTime == nil && job.DeletionTimestamp == nil {
-				if err := c.runJob(ctx, job); err != nil && !errors.Is(err, context.Canceled) {
+				if err := c.runJob(ctx, job, run); err != nil && !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			}
@@ -203,11 +203,11 @@ func (c *cluster) runHooks(t *testing.T) (end func()) {
 	}
 }
 
-func (c *cluster) runJob(ctx context.Context, job *batchv1.Job) error {
+func (c *cluster) runJob(ctx context.Context, job *batchv1.Job, run func(context.Context, corev1.PodSpec) error) error {
 	now := metav1.Now()
 	job.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1}
 	conditions := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete}
-	if c.runPod(ctx, job.Spec.Template.Spec) != nil {
+	if run(ctx, job.Spec.Template.Spec) != nil {
 		job.Status = batchv1.JobStatus{StartTime: &now, Failed: 1}
 		conditions = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
 	}
@@ -277,7 +277,7 @@ func TestUninstallIsRefused(t *testing.T) {
 		t.Errorf("exit code %d, error %v, want %s", cmd.ExitCode(err), err, want)
 	}
 	before := c.deployed(t)
-	ended := c.runHooks(t)
+	ended := c.runHooks(t, c.runPod)
 	if said, err := c.helm(t, "uninstall", name); err == nil || !strings.Contains(said, "conversion-operator-uninstall-check") {
 		t.Errorf("the uninstallation is not refused: %v\n%s", err, said)
 	}
