@@ -15,9 +15,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/cli/export"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -62,6 +66,30 @@ func TestCertManagerIssues(t *testing.T) {
 	if got := c.crd().Generation - before; got != 2 {
 		c.Errorf("the CustomResourceDefinition was written %d times for another authority, want 2", got)
 	}
+}
+
+// TestExportedConverter waits for the certificate of a converter that a chart ships, by an authority of its own.
+func TestExportedConverter(t *testing.T) {
+	c := start(t)
+	shipped := export.Converter{CRD: &apiextensionsv1.CustomResourceDefinition{}, Ruleset: &conversion.Ruleset{}, Name: "shipped", Namespace: system, Certificates: export.ByCertManager}
+	files, err := shipped.Files(export.Manifests)
+	expect.NoError(t, err)
+	for document := range strings.SplitSeq(files["converter.yaml"], "---\n") {
+		if strings.HasPrefix(document, "apiVersion: cert-manager.io/") {
+			object := &unstructured.Unstructured{}
+			expect.NoError(t, yaml.Unmarshal([]byte(document), &object.Object))
+			c.create(object)
+		}
+	}
+	expect.Eventually(t, "the certificate is valid", func() (bool, string) {
+		secret := &corev1.Secret{}
+		err := c.Get(c.ctx, client.ObjectKey{Namespace: system, Name: "shipped-tls"}, secret)
+		if err == nil {
+			roots, _ := pki.ParseBundle(secret.Data[observed.CAKey])
+			err = pki.CheckLeaf(observed.KeyPair(secret), roots, "shipped."+system+".svc", time.Now())
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 func here(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: system, Name: name} }

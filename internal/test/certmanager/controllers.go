@@ -11,9 +11,10 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/controller"
 	"golang.org/x/sync/errgroup"
 
-	// The controllers that issue a certificate by an authority in a Secret. Each registers itself.
+	// The controllers that issue a certificate by an authority in a Secret, and such an authority. Each registers itself.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/selfsigned"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/issuing"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/keymanager"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/readiness"
@@ -22,6 +23,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/trigger"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/issuers"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
+	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 )
 
 // Run runs cert-manager's controllers until ctx ends.
