@@ -46,13 +46,13 @@ func start(t *testing.T) *cluster {
 	c := &cluster{T: t, ctx: t.Context()}
 	dir, err := exec.CommandContext(c.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
 	expect.NoError(c.T, err)
-	program := filepath.Join(t.TempDir(), "operator")
-	output, err := exec.CommandContext(c.ctx, "go", "build", "-C", "../../..", "-o", program, ".").CombinedOutput()
+	programs := t.TempDir()
+	output, err := exec.CommandContext(c.ctx, "go", "build", "-C", "../../..", "-o", programs+"/", ".", "./internal/webhook/converter").CombinedOutput()
 	if err != nil {
-		t.Fatalf("build the operator: %v: %s", err, output)
+		t.Fatalf("build the operator and the converter: %v: %s", err, output)
 	}
 	server, err := testenv.StartCluster(c.ctx, testenv.Options{CRDs: []string{testenv.OperatorCRDs, "config/crd/conversionprobes.yaml",
-		filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")}}, map[string]string{image: program}, []string{"a"})
+		filepath.Join(strings.TrimSpace(string(dir)), "deploy", "crds")}}, map[string]string{image: filepath.Join(programs, "conversion-operator")}, []string{"a"})
 	expect.NoError(c.T, err)
 	c.Cleanup(func() { expect.NoError(c.T, server.Stop()) })
 	c.Client = server.Client
