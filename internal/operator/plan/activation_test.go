@@ -201,7 +201,7 @@ func (w *world) expectDeadlock(want string) {
 // TestDeadlocksInFleets: the certificates of the fleet count.
 func TestDeadlocksInFleets(t *testing.T) {
 	w := newFleetWorld(t, "blue", "green")
-	w.fleets["blue"].spec.Certificates = &byCertManager
+	w.Fleets["blue"].Spec.Certificates = &byCertManager
 	w.move("blue")
 	w.applyCRDOf("cert-manager.io")
 	w.converge()
@@ -211,7 +211,7 @@ func TestDeadlocksInFleets(t *testing.T) {
 	w.expectDependency("", "")
 
 	// A policy that converts continues, wherever it moves to, and whatever its fleet changes.
-	w.fleets["green"].spec.Certificates = &byCertManager
+	w.Fleets["green"].Spec.Certificates = &byCertManager
 	w.converge()
 	w.expectDeadlock("")
 	w.expectDependency(v1alpha1.ReasonNeededToStart, "set the type of spec.certificates of ConverterFleet green")
@@ -288,11 +288,11 @@ func dependencies() changes {
 func TestBootstrapDependencyIsTold(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.holdBack = true
+	w.HoldBack = true
 	w.applyCRDOf("cilium.io")
 	w.converge()
 	w.expectDependency("", "")
-	w.holdBack = false
+	w.HoldBack = false
 	w.converge()
 	w.useRules("/")
 	w.expectDependency(v1alpha1.ReasonNeededToStart, "Cilium")

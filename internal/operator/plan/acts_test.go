@@ -4,23 +4,16 @@
 package plan_test
 
 import (
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
-	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // Each of these methods changes one thing, and then lets the world come to rest.
@@ -89,14 +82,14 @@ func (w *world) pause(is bool) {
 // loseConversion lets a field manager drop spec.conversion.
 func (w *world) loseConversion(manager string) {
 	w.t.Helper()
-	w.drop(manager)
+	w.Drop(manager)
 	w.converge()
 }
 
 // putVersions lets a field manager write spec.versions.
 func (w *world) putVersions(manager string, versions []map[string]any) {
 	w.t.Helper()
-	w.writeVersions(manager, versions)
+	w.WriteVersions(manager, versions)
 	w.converge()
 }
 
@@ -112,55 +105,6 @@ func (w *world) moveTo(fleet string) {
 	w.t.Helper()
 	w.move(fleet)
 	w.converge()
-}
-
-// editVersions changes spec.versions as the API server would.
-func (w *world) editVersions(s step.EditVersions) {
-	w.t.Helper()
-	versions := w.versions()
-	for _, change := range s.Changes {
-		expect.Equal[any](w.t, "version that is changed", change.Name, versions[change.Index]["name"])
-		switch {
-		case change.Field == "":
-			versions = slices.Delete(versions, change.Index, change.Index+1)
-		case change.Value == nil:
-			delete(versions[change.Index], change.Field)
-		default:
-			versions[change.Index][change.Field] = change.Value
-		}
-	}
-	w.writeVersions(names.ManagedBy, versions)
-}
-
-func (w *world) versions() []map[string]any {
-	w.t.Helper()
-	text, err := json.Marshal(w.observed.CRD.Spec.Versions)
-	expect.NoError(w.t, err)
-	var versions []map[string]any
-	expect.NoError(w.t, json.Unmarshal(text, &versions))
-	return versions
-}
-
-func (w *world) writeVersions(manager string, versions []map[string]any) {
-	w.t.Helper()
-	text, err := json.Marshal(versions)
-	expect.NoError(w.t, err)
-	crd := w.observed.CRD.DeepCopy()
-	crd.Spec.Versions = nil
-	expect.NoError(w.t, json.Unmarshal(text, &crd.Spec.Versions))
-	for _, version := range crd.Spec.Versions {
-		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
-			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
-		}
-	}
-	for _, stored := range crd.Status.StoredVersions {
-		if there, _ := crds.Version(crd, stored); there == nil {
-			w.t.Fatalf("the API server refuses to remove %s: objects may be stored in it", stored)
-		}
-	}
-	crd.Generation++
-	w.observed.CRD, w.versionsBy = crd, manager
-	w.account(manager)
 }
 
 // retire sets what is to become of a version.
@@ -205,42 +149,9 @@ func (w *world) tellVersions() {
 // rightsOf names what the manager's own rights on objects are for.
 var rightsOf = map[string]string{names.ReadRights(crontabs): "read", names.CleanRights(crontabs): "clear"}
 
-// rights tells whether rights of a name exist.
-func (w *world) rights(name string) *bool {
-	switch rightsOf[name] {
-	case "read":
-		return &w.observed.ReadRights
-	case "clear":
-		return &w.observed.CleanRights
-	}
-	return &w.observed.Rights
-}
-
 // countedBy are the counts of the only API server.
 func countedBy(started int64, counts map[string]int64) *observed.Requests {
 	return &observed.Requests{Servers: []observed.ServerRequests{{Started: started, Counts: counts}}}
-}
-
-// write lets a field manager write spec.conversion, and keeps the account that
-// the API server keeps of it: who changes a field owns it from then on, who
-// removes one leaves nothing behind, and the operator, which applies, owns
-// whatever it writes.
-func (w *world) write(manager string, conversion *apiextensionsv1.CustomResourceConversion) {
-	w.t.Helper()
-	crd := w.observed.CRD
-	before, after := w.fields(crd.Spec.Conversion), w.fields(conversion)
-	owners := map[string]string{}
-	for path, value := range after {
-		owners[path] = w.owners[path]
-		if before[path] != value || manager == names.ManagedBy {
-			owners[path] = manager
-		}
-	}
-	if !maps.Equal(before, after) {
-		crd.Generation++
-	}
-	w.owners, crd.Spec.Conversion = owners, conversion
-	w.account(manager)
 }
 
 // change lets a field manager change something in the conversion that there is.
@@ -248,74 +159,5 @@ func (w *world) change(manager string, change func(*apiextensionsv1.WebhookClien
 	w.t.Helper()
 	conversion := w.observed.CRD.Spec.Conversion.DeepCopy()
 	change(conversion.Webhook.ClientConfig)
-	w.write(manager, conversion)
-}
-
-// drop does what kubectl replace does with a manifest without spec.conversion:
-// the API server fills in its default.
-func (w *world) drop(manager string) {
-	w.t.Helper()
-	w.write(manager, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
-}
-
-// account writes metadata.managedFields; the latest writer has the latest time.
-func (w *world) account(latest string) {
-	w.t.Helper()
-	owned := map[string]map[string]any{}
-	for path, owner := range w.owners {
-		if owned[owner] == nil {
-			owned[owner] = map[string]any{}
-		}
-		fields := owned[owner]
-		for name := range strings.SplitSeq(path, "/") {
-			if fields["f:"+name] == nil {
-				fields["f:"+name] = map[string]any{}
-			}
-			fields = fields["f:"+name].(map[string]any)
-		}
-	}
-	w.observed.CRD.ManagedFields = nil
-	for _, owner := range slices.Sorted(maps.Keys(owned)) {
-		text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned[owner]}})
-		expect.NoError(w.t, err)
-		operation := metav1.ManagedFieldsOperationUpdate
-		if owner == names.ManagedBy {
-			operation = metav1.ManagedFieldsOperationApply
-		}
-		entry := metav1.ManagedFieldsEntry{Manager: owner, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(text)), Time: &metav1.Time{}}
-		if owner == latest {
-			entry.Time.Time = w.observed.Now
-		}
-		w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, entry)
-	}
-	if w.versionsBy != "" {
-		w.observed.CRD.ManagedFields = append(w.observed.CRD.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: w.versionsBy, Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: w.observed.Now},
-			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:versions":{}}}`)})
-	}
-}
-
-// fields are the fields of a conversion by their paths.
-func (w *world) fields(conversion *apiextensionsv1.CustomResourceConversion) map[string]string {
-	w.t.Helper()
-	found := map[string]string{}
-	if conversion == nil {
-		return found
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(conversion)
-	expect.NoError(w.t, err)
-	var walk func(prefix string, content map[string]any)
-	walk = func(prefix string, content map[string]any) {
-		for key, value := range content {
-			if below, isMap := value.(map[string]any); isMap {
-				walk(prefix+key+"/", below)
-				continue
-			}
-			text, err := json.Marshal(value)
-			expect.NoError(w.t, err)
-			found[prefix+key] = string(text)
-		}
-	}
-	walk("", content)
-	return found
+	w.Write(manager, conversion)
 }

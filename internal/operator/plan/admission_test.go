@@ -5,7 +5,6 @@ package plan_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -26,13 +24,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// admit stores a webhook configuration as the API server would, and tells of it.
-func (w *world) admit(object *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration) {
+// tellAdmission tells by which rulesets API servers ask about sizes.
+func (w *world) tellAdmission() {
 	w.t.Helper()
-	text, err := json.Marshal(object)
-	expect.NoError(w.t, err)
-	w.observed.Admission = &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	expect.NoError(w.t, json.Unmarshal(text, w.observed.Admission))
 	var hashes []string
 	for _, webhook := range w.observed.Admission.Webhooks {
 		hash, _, _ := strings.Cut(webhook.Name, ".")

@@ -128,27 +128,6 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// findLeftovers observes what is there and not used any more.
-func (w *world) findLeftovers() {
-	w.observed.Leftovers = nil
-	for _, name := range certificates.UnusedSecrets(w.observed.Policy) {
-		if name == names.AuthoritySecret(crontabs) && w.observed.Authority != nil ||
-			name == names.CertificateSecret(crontabs) && w.observed.OwnCertificate != nil || slices.Contains(w.left, name) {
-			w.observed.Leftovers = append(w.observed.Leftovers, name)
-		}
-	}
-}
-
-func (w *world) deleteSecret(name string) {
-	if name == names.AuthoritySecret(crontabs) {
-		w.observed.Authority = nil
-	}
-	if name == names.CertificateSecret(crontabs) {
-		w.observed.OwnCertificate = nil
-	}
-	w.left = slices.DeleteFunc(w.left, func(left string) bool { return left == name })
-}
-
 // TestUnusedSecrets: what a policy uses is never among them.
 func TestUnusedSecrets(t *testing.T) {
 	const authority, issued, external, mounted = "-ca", "-issued", "-external-tls", "-tls"
@@ -202,12 +181,12 @@ func TestLeftovers(t *testing.T) {
 		}, []string{"-ca", "-issued"}},
 		"another converter": {policyYAML, func(w *world) {
 			w.convertBy(serviceYAML)
-			w.left = append(w.left, names.CertificateSecret(crontabs))
+			w.Left = append(w.Left, names.CertificateSecret(crontabs))
 			w.answerAt("10.0.0.1:9443", "")
 		}, []string{"-ca"}},
 		"another converter that does not answer": {policyYAML, func(w *world) {
 			w.convertBy(serviceYAML)
-			w.left = append(w.left, names.CertificateSecret(crontabs))
+			w.Left = append(w.Left, names.CertificateSecret(crontabs))
 			w.answerAt("10.0.0.1:9443", "x509")
 		}, []string{"-ca", "-issued", "-tls"}},
 	}
@@ -216,7 +195,7 @@ func TestLeftovers(t *testing.T) {
 			w := newWorld(t, c.policy)
 			w.activate(bothStoredNew)
 			w.later(time.Hour)
-			w.left = []string{names.IssuedSecret(crontabs)}
+			w.Left = []string{names.IssuedSecret(crontabs)}
 			c.change(w)
 			w.converge()
 			expect.Equal(t, "the authority is there until API servers can have followed", true, w.observed.Authority != nil)
@@ -230,7 +209,7 @@ func TestLeftovers(t *testing.T) {
 			for _, suffix := range c.left {
 				want = append(want, names.Child(crontabs)+suffix)
 			}
-			expect.Equal(t, "left", want, append(left, w.left...))
+			expect.Equal(t, "left", want, append(left, w.Left...))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
@@ -35,20 +36,22 @@ func (w *world) copied(t *testing.T) *world {
 	c.t, c.log, c.events = t, strings.Builder{}, strings.Builder{}
 	c.log.WriteString(w.log.String())
 	c.events.WriteString(w.events.String())
-	c.observed.Rules = compile.Result{} // no test changes what is in rulesets
-	c.observed = deepCopy(reflect.ValueOf(c.observed)).Interface().(observed.Cluster)
-	c.observed.Rules = w.observed.Rules
-	c.held, c.owners = *w.held.Clone(), maps.Clone(w.owners)
-	c.left, c.rests = slices.Clone(w.left), slices.Clone(w.rests)
+	state := *w.observed
+	state.Rules = compile.Result{} // no test changes what is in rulesets
+	state = deepCopy(reflect.ValueOf(state)).Interface().(observed.Cluster)
+	state.Rules = w.observed.Rules
+	c.observed, c.State, c.Answer, c.Tell = &state, &state, c.answer, c.tell
+	c.held, c.Owners = *w.held.Clone(), maps.Clone(w.Owners)
+	c.Left, c.rests = slices.Clone(w.Left), slices.Clone(w.rests)
 	if w.watch != nil {
 		watch := *w.watch
 		watch.requested = maps.Clone(watch.requested)
-		c.watch, c.fleets = &watch, map[string]*fleet{}
+		c.watch, c.Fleets = &watch, map[string]*forecast.Fleet{}
 	}
-	for name, there := range w.fleets {
+	for name, there := range w.Fleets {
 		other := *there
-		other.certificate = there.certificate.DeepCopy()
-		c.fleets[name] = &other
+		other.Certificate = there.Certificate.DeepCopy()
+		c.Fleets[name] = &other
 	}
 	return &c
 }

@@ -4,10 +4,8 @@
 package plan_test
 
 import (
-	"encoding/json"
 	"path"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +27,7 @@ func inject(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []b
 
 // foreignWrites are those of other clients: each is named, counted and undone.
 var foreignWrites = changes{
-	"dropped": func(w *world) { w.drop("kubectl-replace") },
+	"dropped": func(w *world) { w.Drop("kubectl-replace") },
 	"another webhook": func(w *world) {
 		w.change("olm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
 	},
@@ -48,7 +46,7 @@ var foreignWrites = changes{
 		w.change("cainjector", inject)
 	},
 	"managedFields stripped, and dropped": func(w *world) {
-		w.drop("kubectl-replace")
+		w.Drop("kubectl-replace")
 		w.observed.CRD.ManagedFields = nil
 	},
 }
@@ -72,7 +70,7 @@ func TestDriftIsRepaired(t *testing.T) {
 func dropped(t *testing.T) *world {
 	t.Helper()
 	w := active(t)
-	w.drop("kubectl-replace")
+	w.Drop("kubectl-replace")
 	return w
 }
 
@@ -104,7 +102,7 @@ func TestTwoWriters(t *testing.T) {
 	w := active(t)
 	var repairs []time.Time
 	for end := w.observed.Now.Add(2 * time.Hour); w.observed.Now.Before(end); {
-		w.drop("helm")
+		w.Drop("helm")
 		decided := w.plan()
 		if slices.Contains(kinds(decided.Steps), "SwitchCRD") {
 			repairs = append(repairs, w.observed.Now)
@@ -139,7 +137,7 @@ var contestChanges = changes{
 	"nothing":       func(*world) {},
 	"nine minutes":  func(w *world) { w.observed.Now = w.observed.Now.Add(9 * time.Minute) },
 	"ten minutes":   func(w *world) { w.observed.Now = w.observed.Now.Add(10 * time.Minute) },
-	"another write": func(w *world) { w.drop("helm"); w.observed.CRD.Generation++ },
+	"another write": func(w *world) { w.Drop("helm"); w.observed.CRD.Generation++ },
 	"the spec":      func(w *world) { w.observed.Policy.Generation++ },
 	"an injector":   func(w *world) { w.observed.CRD.Annotations = map[string]string{injector: "a/b"} },
 	"a release of Helm": func(w *world) {
@@ -150,7 +148,7 @@ var contestChanges = changes{
 // TestARepairIsCountedOnce, however often the write is refused.
 func TestARepairIsCountedOnce(t *testing.T) {
 	w := active(t)
-	w.drop("helm")
+	w.Drop("helm")
 	for range 10 {
 		decided := w.plan()
 		if !slices.Contains(kinds(decided.Steps), "SwitchCRD") {
@@ -165,10 +163,10 @@ func TestARepairIsCountedOnce(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	w := active(t)
 	right := w.observed.CRD.Spec.Conversion.DeepCopy()
-	w.drop("helm")
-	w.write("kubectl-edit", right)
+	w.Drop("helm")
+	w.Write("kubectl-edit", right)
 	w.converge()
-	expect.Equal(t, "spec.conversion belongs to", names.ManagedBy, w.owners["strategy"])
+	expect.Equal(t, "spec.conversion belongs to", names.ManagedBy, w.Owners["strategy"])
 	expect.Equal(t, "steps left", nil, kinds(w.plan().Steps))
 }
 
@@ -185,10 +183,10 @@ func driftRepaired(w *world) {
 	w.converge()
 	w.say("With keep-conversion, a client replaces the CustomResourceDefinition while a migration runs: only managedFields change.")
 	w.trigger("again")
-	for field := range w.owners {
-		w.owners[field] = "kubectl-replace"
+	for field := range w.Owners {
+		w.Owners[field] = "kubectl-replace"
 	}
-	w.account("kubectl-replace")
+	w.Account("kubectl-replace")
 	w.converge()
 }
 
@@ -231,11 +229,11 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 			w, old := changing(t)
 			w.observed.Policy.Spec.Drift = action
 			before := w.observed.CRD.Spec.Conversion.DeepCopy()
-			w.holdBack = false
+			w.HoldBack = false
 			w.observed.Now = w.observed.Now.Add(10 * time.Second) // pods are refreshed again
 			w.converge()
 			plans := map[string]string{old: "old", w.wanted: "new"}
-			w.write("argocd-controller", before)
+			w.Write("argocd-controller", before)
 			w.converge()
 			w.settleAPIServers()
 			named := path.Base(*w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.Service.Path)
@@ -281,21 +279,21 @@ func generatedByCrossplane(w *world) {
 	w.converge()
 	w.observed.Policy.Spec.Certificates = v1alpha1.Certificates{}
 	w.say("No injector, and another client wrote a webhook to it.")
-	w.writeXRD("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
+	w.WriteComposite("kubectl", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter})
 	w.converge()
 	w.say("It has no webhook. Crossplane does not run.")
-	w.writeXRD("kubectl", nil)
+	w.WriteComposite("kubectl", nil)
 	w.converge()
 	w.say("Crossplane continues.")
 	w.copy()
 	w.say("A Configuration package replaces the XRD without its conversion.")
 	w.observed.Composite.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ConfigurationRevision", Name: "platform", Controller: new(true)}}
-	w.writeXRD("crossplane", nil)
+	w.WriteComposite("crossplane", nil)
 	w.copy()
 	w.copy()
 	w.say("It does that all the time.")
 	for range 6 {
-		w.writeXRD("crossplane", nil)
+		w.WriteComposite("crossplane", nil)
 		w.copy()
 		w.copy()
 	}
@@ -334,32 +332,9 @@ func ofClaims(t *testing.T) *world {
 	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
 		Kind: "CompositeResourceDefinition", Name: "xcrontabs.example.com", UID: "uid-of-the-xrd", Controller: new(true)}}
 	w.observed.Composite = &crds.Composite{ObjectMeta: metav1.ObjectMeta{Name: "xcrontabs.example.com"}}
-	w.writeXRD(names.ManagedBy, w.observed.CRD.Spec.Conversion)
+	w.WriteComposite(names.ManagedBy, w.observed.CRD.Spec.Conversion)
 	w.observed.Policy.Status.ActivatedCRD, w.observed.Policy.Status.ActiveRevisions = "", nil
 	return w
-}
-
-// writeXRD lets a field manager write spec.conversion of the XRD.
-func (w *world) writeXRD(manager string, conversion *apiextensionsv1.CustomResourceConversion) {
-	w.t.Helper()
-	owned := map[string]any{}
-	for field := range w.fields(conversion) {
-		fields := owned
-		for name := range strings.SplitSeq(field, "/") {
-			if fields["f:"+name] == nil {
-				fields["f:"+name] = map[string]any{}
-			}
-			fields = fields["f:"+name].(map[string]any)
-		}
-	}
-	text, err := json.Marshal(map[string]any{"f:spec": map[string]any{"f:conversion": owned}})
-	expect.NoError(w.t, err)
-	operation := metav1.ManagedFieldsOperationUpdate
-	if manager == names.ManagedBy {
-		operation = metav1.ManagedFieldsOperationApply
-	}
-	w.observed.Composite.Spec.Conversion = conversion
-	w.observed.Composite.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(string(text))}}
 }
 
 // copy does what Crossplane does in each reconciliation, and lets the world come to rest.
@@ -369,6 +344,6 @@ func (w *world) copy() {
 	if conversion == nil {
 		conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	}
-	w.write("crossplane", conversion.DeepCopy())
+	w.Write("crossplane", conversion.DeepCopy())
 	w.converge()
 }

@@ -122,7 +122,7 @@ func beginsWell(text string) bool {
 func (w *world) expectSameInAnyOrder(decided plan.Plan) {
 	w.t.Helper()
 	w.shuffles++
-	mixed := shuffled(w.observed, rand.New(rand.NewPCG(0, w.shuffles))) //nolint:gosec // orders, and no secrets
+	mixed := shuffled(*w.observed, rand.New(rand.NewPCG(0, w.shuffles))) //nolint:gosec // orders, and no secrets
 	again := plan.Make(mixed)
 	if mixed.CRD != nil {
 		*mixed.CRD = *w.observed.CRD // steps carry it unchanged
@@ -280,7 +280,7 @@ func beginnings() changes {
 			w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
 			w.retire("v1beta1", v1alpha1.RetirementDeprecate)
 			promoted(w)
-			versions := w.versions()
+			versions := w.Versions()
 			delete(versions[0], "deprecated")
 			delete(versions[0], "deprecationWarning")
 			w.putVersions("argocd-controller", versions)

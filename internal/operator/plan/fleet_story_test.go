@@ -37,8 +37,8 @@ func defaultFleet(w *world) {
 }
 
 func fleetMoves(w *world) {
-	w.createFleet("blue")
-	w.createFleet("green")
+	w.CreateFleet("blue")
+	w.CreateFleet("green")
 	w.say("The policy has pods of its own.")
 	w.move("")
 	w.define(bothStoredNew)
@@ -65,32 +65,32 @@ func fleetTrouble(w *world) {
 	w.move("blue")
 	w.define(bothStoredNew)
 	w.say("The fleet is created, and has no pods yet.")
-	w.holdBack = true
-	w.createFleet("blue")
+	w.HoldBack = true
+	w.CreateFleet("blue")
 	w.converge()
 	w.say("One pod is there.")
-	w.holdBack = false
+	w.HoldBack = false
 	w.observed.Pods = append(w.observed.Pods, observed.Pod{Name: "blue-0", Fleet: "blue", Revisions: []string{}, Ready: true, Scheduled: true})
 	w.converge()
 	w.say("Another one comes, which answers wrongly.")
-	w.misbehave = "a canary came back wrong"
-	w.observed.Pods = append(w.observed.Pods, observed.Pod{Name: "blue-1", Fleet: "blue", Revisions: w.storedRulesets("blue"), Ready: true, Scheduled: true})
+	w.Misbehave = "a canary came back wrong"
+	w.observed.Pods = append(w.observed.Pods, observed.Pod{Name: "blue-1", Fleet: "blue", Revisions: w.StoredRulesets("blue"), Ready: true, Scheduled: true})
 	w.converge()
 	w.say("It answers well.")
-	w.misbehave = ""
+	w.Misbehave = ""
 	w.converge()
 	w.say("The policy is to move to a fleet that does not exist: it stays where it is.")
 	w.moveTo("green")
 	w.say("That fleet is full.")
-	w.createFleet("green")
-	w.fleets["green"].others = 900 << 10
+	w.CreateFleet("green")
+	w.Fleets["green"].Others = 900 << 10
 	w.converge()
 	w.say("It has room again, and is being deleted.")
-	w.fleets["green"].others, w.fleets["green"].deleted = 0, true
+	w.Fleets["green"].Others, w.Fleets["green"].Deleted = 0, true
 	w.converge()
 	w.say("The policy is to stay, and its fleet is being deleted, too.")
 	w.move("blue")
-	w.fleets["blue"].deleted = true
+	w.Fleets["blue"].Deleted = true
 	w.converge()
 	w.say("It moves to the default fleet, which is created for it.")
 	w.moveTo("default")
@@ -104,10 +104,10 @@ func fleetRules(w *world) {
 	w.useRules("")
 	w.loseConversion("kubectl-replace")
 	w.say("They are corrected, but the fleet has no room for them.")
-	w.fleets["default"].others = 900 << 10
+	w.Fleets["default"].Others = 900 << 10
 	w.useRules("/")
 	w.say("Another policy leaves.")
-	w.fleets["default"].others = 0
+	w.Fleets["default"].Others = 0
 	w.converge()
 	w.say("They change back, and again and again.")
 	for _, separator := range []string{":", "#", "%", "!"} {
@@ -138,13 +138,13 @@ func fleetOrphan(w *world) {
 	w.say("While the CustomResourceDefinition converts through the fleet, its ruleset stays.")
 	w.tend(w.observed.Now)
 	w.say("The conversion is dropped.")
-	w.drop("kubectl-replace")
+	w.Drop("kubectl-replace")
 	released := w.observed.Now
-	w.observeFleets()
+	w.observe()
 	w.tend(released)
 	w.say("API servers have had their time.")
 	w.pass(w.observed.Settings.PropagationDelay)
-	w.observeFleets()
+	w.observe()
 	w.tend(released)
 	w.say("A policy of the same name is created again.")
 	w.observed.Policy = newFleetWorld(w.t).observed.Policy

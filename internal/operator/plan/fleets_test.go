@@ -45,7 +45,7 @@ func moving(t *testing.T) *world {
 		w.carryOut(w.plan())
 	}
 	w.pass(10 * time.Second)
-	w.watch.sabotaged, w.holdBack = true, true
+	w.watch.sabotaged, w.HoldBack = true, true
 	return w
 }
 
@@ -61,9 +61,9 @@ var moveChanges = changes{
 	},
 	"one pod was not asked yet":   func(w *world) { w.podOf("blue", 0).Revisions = nil },
 	"a pod of its own lacks it":   func(w *world) { w.podOf("", 0).Revisions = []string{} },
-	"a pod answers wrongly":       func(w *world) { w.misbehave = "a canary came back wrong" },
-	"the fleet is deleted now":    func(w *world) { w.fleets["blue"].deleted = true },
-	"its certificate is gone":     func(w *world) { w.fleets["blue"].certificate = nil },
+	"a pod answers wrongly":       func(w *world) { w.Misbehave = "a canary came back wrong" },
+	"the fleet is deleted now":    func(w *world) { w.Fleets["blue"].Deleted = true },
+	"its certificate is gone":     func(w *world) { w.Fleets["blue"].Certificate = nil },
 	"it was removed from a shard": func(w *world) { w.loseRulesets("blue") },
 }
 
@@ -101,17 +101,17 @@ var lossesInFleet = changes{
 			w.observed.Revisions[i].Readable = false
 		}
 	},
-	"deleted, and the conversion is dropped": func(w *world) { w.loseRulesets("default"); w.drop("kubectl-replace") },
+	"deleted, and the conversion is dropped": func(w *world) { w.loseRulesets("default"); w.Drop("kubectl-replace") },
 	"deleted, and pods are gone":             func(w *world) { w.loseRulesets("default"); w.observed.Pods = nil },
 	"deleted, and the fleet is being deleted": func(w *world) {
 		w.loseRulesets("default")
-		w.fleets["default"].deleted = true
+		w.Fleets["default"].Deleted = true
 	},
 	"deleted, and the policy is to move to a fleet that does not exist": func(w *world) { w.loseRulesets("default"); w.move("blue") },
 	"deleted, and the policy is to have pods of its own":                func(w *world) { w.loseRulesets("default"); w.move("") },
 	"deleted, and the policy is being deleted":                          func(w *world) { w.loseRulesets("default"); w.delete() },
 	"deleted, and paused":     func(w *world) { w.loseRulesets("default"); w.observed.Policy.Spec.Paused = true },
-	"deleted, with the fleet": func(w *world) { w.loseRulesets("default"); w.move("blue"); delete(w.fleets, "default") },
+	"deleted, with the fleet": func(w *world) { w.loseRulesets("default"); w.move("blue"); delete(w.Fleets, "default") },
 	"nothing":                 func(*world) {},
 }
 
@@ -135,7 +135,7 @@ func TestRoom(t *testing.T) {
 	for full, want := range map[int]string{0: names.Shard("blue", 0), 1: names.Shard("blue", 1), names.Shards - 1: names.Shard("blue", names.Shards-1)} {
 		w.move("blue")
 		w.plan()
-		state := w.observed
+		state := *w.observed
 		for i := range state.Fleets {
 			for number := range full {
 				state.Fleets[i].Shards[number] = 900<<10 - 1
@@ -160,7 +160,7 @@ func TestRoomForTwo(t *testing.T) {
 	w.loseRulesets("blue")
 	w.changeRules("/")
 	w.plan()
-	state := w.observed
+	state := *w.observed
 	for i := range state.Fleets {
 		state.Fleets[i].Shards = [names.Shards]int{900<<10 - 600}
 	}
@@ -191,8 +191,8 @@ func TestDriftDuringAMove(t *testing.T) {
 		"to a fleet whose pods do not start": func(t *testing.T) *world {
 			t.Helper()
 			w := dedicated(t)
-			w.holdBack = true
-			w.createFleet("blue")
+			w.HoldBack = true
+			w.CreateFleet("blue")
 			w.move("blue")
 			return w
 		},
@@ -205,7 +205,7 @@ func TestDriftDuringAMove(t *testing.T) {
 		"from a fleet to pods that do not start": func(t *testing.T) *world {
 			t.Helper()
 			w := inFleet(t)
-			w.holdBack = true
+			w.HoldBack = true
 			w.move("")
 			return w
 		},
@@ -215,7 +215,7 @@ func TestDriftDuringAMove(t *testing.T) {
 			w := start(t)
 			w.converge()
 			before, bundle := w.named(), w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle
-			w.drop("kubectl-replace")
+			w.Drop("kubectl-replace")
 			expect.Equal(t, "what the CustomResourceDefinition is to name", []string{before}, namedBy(w.plan()))
 			w.converge()
 			expect.Equal(t, "caBundle", bundle, w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle)
@@ -241,7 +241,7 @@ func TestBundleOfFleet(t *testing.T) {
 		"being deleted": {func(w *world) { w.delete() }, true},
 		"is to move to a fleet that does not exist": {func(w *world) { w.move("blue") }, true},
 		"is to have pods that do not start": {func(w *world) {
-			w.holdBack = true
+			w.HoldBack = true
 			w.move("")
 		}, true},
 	}
@@ -251,10 +251,10 @@ func TestBundleOfFleet(t *testing.T) {
 			c.change(w)
 			w.converge()
 			before := w.observed.CRD.DeepCopy()
-			there := w.fleets["default"]
+			there := w.Fleets["default"]
 			next := w.pair(pki.NewAuthority("next", w.observed.Now, 10000*time.Hour))
-			there.certificate = there.certificate.DeepCopy()
-			there.certificate.Data[observed.CAKey] = slices.Concat(there.certificate.Data[observed.CAKey], next.Certificate)
+			there.Certificate = there.Certificate.DeepCopy()
+			there.Certificate.Data[observed.CAKey] = slices.Concat(there.Certificate.Data[observed.CAKey], next.Certificate)
 			for _, s := range w.plan().Steps {
 				if to, is := s.(step.SwitchCRD); is && to.MayWait == (len(w.observed.Runs) > 0) {
 					t.Errorf("the write may wait for others: %t", to.MayWait)
@@ -268,7 +268,7 @@ func TestBundleOfFleet(t *testing.T) {
 			if !c.want {
 				return
 			}
-			expect.Equal(t, "authorities trusted", there.certificate.Data[observed.CAKey], after.Spec.Conversion.Webhook.ClientConfig.CABundle)
+			expect.Equal(t, "authorities trusted", there.Certificate.Data[observed.CAKey], after.Spec.Conversion.Webhook.ClientConfig.CABundle)
 			after.Spec.Conversion.Webhook.ClientConfig.CABundle = before.Spec.Conversion.Webhook.ClientConfig.CABundle
 			expect.Equal(t, "what it calls", called(before.Spec.Conversion.Webhook.ClientConfig), called(after.Spec.Conversion.Webhook.ClientConfig))
 		})
@@ -278,9 +278,8 @@ func TestBundleOfFleet(t *testing.T) {
 // TestRefusedBundle: a caBundle by which API servers accept no pod is written at once.
 func TestRefusedBundle(t *testing.T) {
 	w := inFleet(t)
-	w.fleets["default"].authority = w.pair(pki.NewAuthority("next", w.observed.Now, 10000*time.Hour))
-	w.fleets["default"].certificate = w.issueFor("default", w.fleets["default"].authority)
-	w.observeFleets()
+	w.Fleets["default"].Certificate = w.IssueForFleet("default")
+	w.observe()
 	for _, s := range w.plan().Steps {
 		if to, is := s.(step.SwitchCRD); is && !to.MayWait {
 			return
@@ -345,11 +344,11 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 			w.observed.External = observed.External{Endpoints: []observed.Pod{{Name: "10.0.0.1:9443", Ready: true, Scheduled: true, Proof: &observed.Proof{}}}}
 			w.convertBy(policy)
 			w.converge()
-			if w.named() != "" && name != "image" || len(w.storedRulesets("default")) != 1 {
-				t.Fatalf("the CustomResourceDefinition names %q, and the fleet has %v:\n%s", w.named(), w.storedRulesets("default"), w.story())
+			if w.named() != "" && name != "image" || len(w.StoredRulesets("default")) != 1 {
+				t.Fatalf("the CustomResourceDefinition names %q, and the fleet has %v:\n%s", w.named(), w.StoredRulesets("default"), w.story())
 			}
 			w.settleAPIServers()
-			expect.Equal(t, "what the fleet still has", []string{}, w.storedRulesets("default"))
+			expect.Equal(t, "what the fleet still has", []string{}, w.StoredRulesets("default"))
 			w.observed.Policy.Spec.Converter = rules
 			w.observed.Policy.Generation++
 			w.converge()
@@ -367,7 +366,7 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 // stuck is a world in which a policy cannot move, because pods there answer wrongly.
 func stuck(w *world) *world {
 	w.t.Helper()
-	w.misbehave = "a canary came back wrong"
+	w.Misbehave = "a canary came back wrong"
 	w.converge()
 	w.watch.sabotaged = true
 	return w

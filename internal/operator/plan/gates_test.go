@@ -80,9 +80,9 @@ func gateChanges() changes {
 		"a pod that failed its probe": func(w *world) {
 			w.observed.Pods[1].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "it differs at .host"}
 		},
-		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
+		"the conversion was dropped": func(w *world) { w.Drop("kubectl-replace") },
 		"the conversion was dropped while a client migrates": func(w *world) {
-			w.drop("helm")
+			w.Drop("helm")
 			w.observed.CRD.Status.Conditions = storageMigrating()
 		},
 		"another authority": func(w *world) {
@@ -117,7 +117,7 @@ func gateChanges() changes {
 		"paused, and nothing refuses large objects": func(w *world) { w.observed.Policy.Spec.Paused, w.observed.Admission = true, nil },
 		"paused, and the conversion was dropped": func(w *world) {
 			w.observed.Policy.Spec.Paused = true
-			w.drop("helm")
+			w.Drop("helm")
 		},
 		"a converter of a kind that is not known": func(w *world) { w.observed.Policy.Spec.Converter = v1alpha1.Converter{} },
 		"a converter of a kind that is not known, and a run that is asked for": func(w *world) {
@@ -178,8 +178,8 @@ var imageChanges = changes{
 	"one pod left":               func(w *world) { w.observed.Pods = w.observed.Pods[:1] },
 	"no endpoint":                func(w *world) { w.observed.PortEndpoints = nil },
 	"a warning":                  func(w *world) { w.observed.Pods[1].Proof = &observed.Proof{Warning: ".spec.note is gone"} },
-	"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
-	"another client converts":    func(w *world) { w.write("helm", theirs(w.t)) },
+	"the conversion was dropped": func(w *world) { w.Drop("kubectl-replace") },
+	"another client converts":    func(w *world) { w.Write("helm", theirs(w.t)) },
 	"reviews of another version": func(w *world) {
 		w.observed.Policy.Spec.Converter.ConversionReviewVersions = []v1alpha1.ReviewVersion{"v1beta1"}
 	},
@@ -200,12 +200,12 @@ var serviceChanges = changes{
 	"all is well":                func(*world) {},
 	"another certificate":        func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
 	"not probed":                 func(w *world) { w.observed.External.Endpoints[0].Proof = nil },
-	"the conversion was dropped": func(w *world) { w.drop("kubectl-replace") },
+	"the conversion was dropped": func(w *world) { w.Drop("kubectl-replace") },
 	"the conversion was dropped, and nothing answers": func(w *world) {
-		w.drop("kubectl-replace")
+		w.Drop("kubectl-replace")
 		w.observed.External = observed.External{}
 	},
-	"another client converts": func(w *world) { w.write("helm", theirs(w.t)) },
+	"another client converts": func(w *world) { w.Write("helm", theirs(w.t)) },
 	"replacing: a Service":    func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
 	"being deleted":           (*world).delete,
 }
@@ -214,7 +214,7 @@ var serviceChanges = changes{
 var noneChanges = changes{
 	"a webhook of a client's": func(w *world) {
 		w.applyCRD(equalVersions)
-		w.write("helm", theirs(w.t))
+		w.Write("helm", theirs(w.t))
 	},
 	"a version that is not in use differs": func(w *world) {
 		w.observed.CRD.Spec.Versions[0].Served = false

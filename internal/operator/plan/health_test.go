@@ -136,7 +136,7 @@ func versionAdded(w *world) {
 	w.converge()
 	w.tellFailures()
 	w.say("Another version is added, but pods do not become right with its rules.")
-	w.misbehave = "a canary came back wrong"
+	w.Misbehave = "a canary came back wrong"
 	w.applyCRD(strings.ReplaceAll(bothStoredOld+newServed, newServed+newServed, newServed+strings.Replace(newServed, "v1", "v2", 1)))
 	w.fail(v1alpha1.CauseUnknownVersion, "default/a", 3)
 	w.converge()
@@ -145,7 +145,7 @@ func versionAdded(w *world) {
 	w.later(time.Minute)
 	w.tellFailures()
 	w.say("They are right: what failed is history.")
-	w.misbehave = ""
+	w.Misbehave = ""
 	w.later(time.Minute)
 	w.tellFailures()
 }

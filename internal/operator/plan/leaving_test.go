@@ -44,7 +44,7 @@ func deleted(t *testing.T) *world {
 var deletionChanges = changes{
 	"two versions are served":           func(*world) {},
 	"the storage version is not served": func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false },
-	"the conversion was dropped":        func(w *world) { w.drop("kubectl-replace") },
+	"the conversion was dropped":        func(w *world) { w.Drop("kubectl-replace") },
 	"the old version is not served":     func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false },
 	"the old version is not served, and may be stored": func(w *world) {
 		w.observed.CRD.Spec.Versions[0].Served = false
@@ -83,7 +83,7 @@ var deletionChanges = changes{
 	},
 	"it is orphaned, and the conversion was dropped": func(w *world) {
 		w.observed.Runs = nil
-		w.drop("kubectl-replace")
+		w.Drop("kubectl-replace")
 		w.observed.Policy.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
 	},
 }
@@ -151,13 +151,13 @@ func recreatedCRD(w *world) {
 	w.converge()
 	w.say("It is created again. It is another one: nothing is known of its objects.")
 	w.applyCRD(bothStoredNew)
-	w.observed.CRD.UID, w.owners = "another", nil
+	w.observed.CRD.UID, w.Owners = "another", nil
 	w.converge()
 }
 
 // loseNamespace takes everything that is in the operator's namespace.
 func (w *world) loseNamespace() {
-	lost := &w.observed
+	lost := w.observed
 	lost.Authority, lost.Certificate, lost.Pods, lost.Revisions, lost.Runs, lost.Endpoints = nil, nil, nil, nil, nil, 0
 }
 
@@ -180,7 +180,7 @@ func moved(w *world) {
 
 // orphan is what a manager does about the rest of the policy.
 func (w *world) orphan(released time.Time) (plan.Plan, bool) {
-	state := w.observed
+	state := *w.observed
 	state.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: crontabs}}
 	return plan.MakeOrphan(state, released)
 }
@@ -201,8 +201,8 @@ func TestOrphans(t *testing.T) {
 			w.observed.Rights = true
 			w.observed.Runs = []observed.Run{{ID: "a", Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
 		}, 0, true, []string{"DeleteRun", "DeleteRights"}},
-		"released just now":      {func(w *world) { w.drop("kubectl-replace") }, time.Second, false, nil},
-		"released some time ago": {func(w *world) { w.drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
+		"released just now":      {func(w *world) { w.Drop("kubectl-replace") }, time.Second, false, nil},
+		"released some time ago": {func(w *world) { w.Drop("kubectl-replace") }, time.Hour, false, []string{"DeleteChildren"}},
 		"the CRD is gone":        {func(w *world) { w.observed.CRD = nil }, 0, false, []string{"DeleteChildren"}},
 		"another converter": {func(w *world) {
 			w.change("helm", func(client *apiextensionsv1.WebhookClientConfig) { client.Service.Name = "theirs" })
@@ -283,11 +283,11 @@ func (w *world) restoreObjects() {
 	policy.UID, policy.Generation, policy.CreationTimestamp, policy.Status = "restored", 1, now, v1alpha1.ConversionPolicyStatus{}
 	crd.UID, crd.Generation, crd.CreationTimestamp = "restored", 1, now
 	crd.Status.StoredVersions = []string{"v1"}
-	for path := range w.owners {
-		w.owners[path] = "velero-server"
+	for path := range w.Owners {
+		w.Owners[path] = "velero-server"
 	}
-	w.versionsBy = "velero-server"
-	w.account("velero-server")
+	w.VersionsBy = "velero-server"
+	w.Account("velero-server")
 	w.observed.Samples, w.observed.APIServer, w.observed.Written, w.observed.Requested, w.observed.Cleared, w.observed.Resampled = nil, nil, nil, nil, nil, nil
 	w.observed.Rights, w.observed.ReadRights, w.observed.CleanRights = false, false, false
 	if w.watch != nil {
@@ -316,10 +316,10 @@ func restoredManagedFields(t *testing.T) *world {
 	w := migrated(t)
 	w.say("Everything is restored, with managedFields. The CustomResourceDefinition still trusts an authority that was replaced since.")
 	w.restoreObjects()
-	for path := range w.owners {
-		w.owners[path] = names.ManagedBy
+	for path := range w.Owners {
+		w.Owners[path] = names.ManagedBy
 	}
-	w.account(names.ManagedBy)
+	w.Account(names.ManagedBy)
 	w.observed.CRD.Spec.Conversion.Webhook.ClientConfig.CABundle = w.pair(pki.NewAuthority("before", w.observed.Now, time.Hour)).Certificate
 	return w
 }
@@ -344,7 +344,7 @@ func restoredFleetAlone(t *testing.T) *world {
 	w.say("The objects are restored, and nothing in the namespace of the operator. The fleet has another authority.")
 	w.loseRulesets("default")
 	w.observed.Pods = slices.DeleteFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Fleet == "default" })
-	w.createFleet("default")
+	w.CreateFleet("default")
 	w.restoreObjects()
 	return w
 }
@@ -354,7 +354,7 @@ func restoredEtcd(t *testing.T) *world {
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("Everything is active, and objects are stored at v1beta1. etcd is saved.")
 	w.define(bothStoredOld)
-	policy, crd, owners := w.observed.Policy.DeepCopy(), w.observed.CRD.DeepCopy(), w.owners
+	policy, crd, owners := w.observed.Policy.DeepCopy(), w.observed.CRD.DeepCopy(), w.Owners
 	authority, certificate, revisions := w.observed.Authority.DeepCopy(), w.observed.Certificate.DeepCopy(), slices.Clone(w.observed.Revisions)
 	w.say("The rules change, v1 becomes the storage version, all objects are migrated, and v1beta1 is removed.")
 	w.changeRules("/")
@@ -364,7 +364,7 @@ func restoredEtcd(t *testing.T) *world {
 	w.settleAPIServers()
 	w.define(onlyNew)
 	w.say("etcd is restored. Pods keep what they mounted, and the manager is started again.")
-	w.observed.Policy, w.observed.CRD, w.owners = policy, crd, owners
+	w.observed.Policy, w.observed.CRD, w.Owners = policy, crd, owners
 	w.observed.Authority, w.observed.Certificate, w.observed.Revisions, w.observed.Runs = authority, certificate, revisions, nil
 	w.observed.Samples, w.observed.APIServer, w.observed.Written, w.observed.Requested = nil, nil, nil, nil
 	return w
@@ -420,11 +420,11 @@ func TestRestoredDuringRetirement(t *testing.T) {
 func TestRestoredForReport(t *testing.T) {
 	w := migrated(t)
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftTolerate
-	before := w.storedRulesets("")
+	before := w.StoredRulesets("")
 	w.restoreObjects()
 	w.converge()
 	expectCondition(t, w.observed.Policy.Status, v1alpha1.ConversionConfiguredCondition, "False", v1alpha1.ReasonDrifted, "velero-server")
-	if kept := w.storedRulesets(""); !slices.Contains(kept, before[0]) || w.observed.Pods[0].Revisions[0] != before[0] {
+	if kept := w.StoredRulesets(""); !slices.Contains(kept, before[0]) || w.observed.Pods[0].Revisions[0] != before[0] {
 		t.Errorf("pods have %v, and %v are stored; want %v", w.observed.Pods[0].Revisions, kept, before)
 	}
 	w.observed.Policy.Spec.Drift = v1alpha1.DriftRepair

@@ -16,6 +16,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/rights"
@@ -178,7 +179,7 @@ func migrationUnserved(w *world) {
 	w.reports(unserved)
 	w.tellCondition(v1alpha1.StorageMigratedCondition)
 	w.say("API servers serve it again: it is tried again.")
-	w.observed.CRD.Status.Conditions = established(w.observed.Now)
+	w.observed.CRD.Status.Conditions = forecast.Established(w.observed.Now)
 	w.converge()
 	w.say("That fails in the same way, although they serve it: this is for a user.")
 	w.reports(unserved)

@@ -109,7 +109,7 @@ func TestImageWithoutWorkload(t *testing.T) {
 func TestEvictionsOfABadImage(t *testing.T) {
 	w := activeBy(t, imageYAML)
 	serving := w.observed.Policy.Status.Revision
-	w.misbehave = "it is bad"
+	w.Misbehave = "it is bad"
 	w.runImage("example.com/crontab:2")
 	expect.Equal(t, "evictions are counted among pods of", serving, budgetOf(t, w).Spec.Selector.MatchLabels[names.RevisionLabel])
 }
@@ -123,7 +123,7 @@ func TestMigrationWithoutConversion(t *testing.T) {
 	if steps := kinds(w.plan().Steps); slices.Contains(steps, "SuspendRun") || slices.Contains(steps, "DeleteRun") {
 		t.Errorf("the run is stopped: %v", steps)
 	}
-	w.write("helm", theirs(t))
+	w.Write("helm", theirs(t))
 	expect.Equal(t, "the run is stopped while a client converts", true, slices.Contains(kinds(w.plan().Steps), "DeleteRun"))
 }
 
@@ -134,7 +134,7 @@ func TestAdoptionIsNoDrift(t *testing.T) {
 	w.applyCRD(bothStoredNew)
 	conversion := &apiextensionsv1.CustomResourceConversion{}
 	read(t, adopted, conversion)
-	w.write("helm", conversion)
+	w.Write("helm", conversion)
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
 	w.converge()
 	expectCondition(t, w.observed.Policy.Status, "ConversionVerified", "False", "TLSVerificationFailed", "unknown authority")
@@ -218,28 +218,28 @@ func imageStory(w *world) {
 
 func badImages(w *world) {
 	w.say("The first image cannot be pulled.")
-	w.holdBack = true
+	w.HoldBack = true
 	w.define(bothStoredNew)
 	identity := w.observed.Revisions[0].Hash
 	w.observed.Pods = []observed.Pod{{Name: "crontab-1", Revisions: []string{identity}, Image: true, Trouble: observed.PodTrouble{Message: "the image example.com/crontab:1 cannot be pulled"}}}
 	w.converge()
 	w.say("It is corrected.")
-	w.holdBack = false
+	w.HoldBack = false
 	w.runImage("example.com/crontab:2")
 	w.say("Another version answers wrongly: nothing that serves is touched.")
-	w.misbehave = "the answer has another metadata.name"
+	w.Misbehave = "the answer has another metadata.name"
 	w.runImage("example.com/crontab:3")
 	w.say("A patch cannot be applied.")
 	w.observed.Policy.Spec.Workload.Dedicated.Patches = []v1alpha1.Patch{{Patch: "what?"}}
 	w.converge()
 	w.say("The previous image comes back.")
 	w.observed.Policy.Spec.Workload.Dedicated.Patches = nil
-	w.misbehave = ""
+	w.Misbehave = ""
 	w.runImage("example.com/crontab:2")
 	w.settleAPIServers()
 	w.say("All its pods are lost.")
 	w.observed.Pods = nil
-	w.holdBack = true
+	w.HoldBack = true
 	w.converge()
 }
 
@@ -298,7 +298,7 @@ func adoptedService(w *world) {
 	w.applyCRD(bothStoredNew)
 	conversion := &apiextensionsv1.CustomResourceConversion{}
 	read(w.t, adopted, conversion)
-	w.write("helm", conversion)
+	w.Write("helm", conversion)
 	w.answerAt("10.0.0.1:9443", "x509: certificate signed by unknown authority")
 	w.converge()
 	w.say("It serves the certificate that the operator issued for it.")

@@ -23,22 +23,9 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// evict ends a pod, and starts another that answers as it should.
-func (w *world) evict(name string) {
-	w.t.Helper()
-	i := slices.IndexFunc(w.observed.Pods, func(pod observed.Pod) bool { return pod.Name == name })
-	if i < 0 {
-		w.t.Fatalf("there is no pod %s to evict", name)
-	}
-	w.tell("  another pod starts in its place")
-	another := w.observed.Pods[i]
-	another.Name, another.Created, another.Proof = another.Name+"-again", w.observed.Now, &observed.Proof{}
-	w.observed.Pods[i] = another
-}
-
 // lie lets a pod that was proven answer wrongly.
 func (w *world) lie(i int) {
-	w.lies = true
+	w.Lies = true
 	w.observed.Pods[i].Proof = &observed.Proof{Reason: "CanaryFailed", Message: "from v1beta1 to v1: .host has another value"}
 }
 
@@ -81,7 +68,7 @@ func TestANewConverterIsNotReplaced(t *testing.T) {
 	w.useImage("example.com/crontab:3")
 	w.observed.Policy.Spec.Verification.Samples = new(int32)
 	w.plan()
-	w.misbehave = "no"
+	w.Misbehave = "no"
 	w.converge()
 	last := len(w.observed.Pods) - 1
 	w.observed.Pods[last].Proof = &observed.Proof{}
@@ -148,7 +135,7 @@ var nodeChanges = changes{
 func inTrouble(t *testing.T) *world {
 	t.Helper()
 	w := active(t)
-	w.lies = true
+	w.Lies = true
 	w.observed.Policy.Spec.Workload.Dedicated.HostNetwork = true
 	w.observed.Pods[1].Ready = false
 	return w
@@ -174,7 +161,7 @@ func podTroubles() changes {
 		},
 		"another cause": func(o *observed.Cluster) { o.PodFailure.Message = "exceeded quota" },
 	} {
-		all[name] = func(w *world) { change(&w.observed) }
+		all[name] = func(w *world) { change(w.observed) }
 	}
 	return all
 }
@@ -185,7 +172,7 @@ func changing(t *testing.T) (*world, string) {
 	t.Helper()
 	w := active(t)
 	before := w.wanted
-	w.holdBack = true
+	w.HoldBack = true
 	w.useRules("/")
 	return w, before
 }
@@ -223,7 +210,7 @@ var switchChanges = changes{
 func TestALostPlanStaysInMemory(t *testing.T) {
 	w, before := changing(t)
 	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return stored.Hash == before })
-	w.holdBack = false
+	w.HoldBack = false
 	w.converge()
 	condition := apimeta.FindStatusCondition(w.observed.Policy.Status.Conditions, v1alpha1.WebhookAvailableCondition)
 	if condition.Reason != v1alpha1.ReasonRulesetLost || !strings.Contains(condition.Message, names.Rulesets(crontabs)) {
@@ -250,9 +237,9 @@ func changingRulesNow(t *testing.T) *world {
 // ruleChanges are while pods get another ruleset. A reactivation names what pods have, and at first what
 // was named.
 var ruleChanges = changes{
-	"dropped": func(w *world) { w.drop("kubectl-replace") },
+	"dropped": func(w *world) { w.Drop("kubectl-replace") },
 	"dropped while rules are broken": func(w *world) {
-		w.drop("kubectl-replace")
+		w.Drop("kubectl-replace")
 		w.changeRules("")
 	},
 	"a plan that no one has": func(w *world) {
@@ -350,7 +337,7 @@ func TestRulesValidSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := active(t)
 			test.change(&w.observed.Rules)
-			condition := apimeta.FindStatusCondition(plan.Make(w.observed).Status.Conditions, v1alpha1.RulesValidCondition)
+			condition := apimeta.FindStatusCondition(plan.Make(*w.observed).Status.Conditions, v1alpha1.RulesValidCondition)
 			expect.Equal(t, "condition.Message", test.want, condition.Message)
 		})
 	}

@@ -45,19 +45,19 @@ func TestRecreatedDefinition(t *testing.T) {
 			w.observed.Cleared, w.observed.Samples, w.observed.Resampled, w.observed.Requested = nil, nil, nil, nil
 
 			w.observed.CRD = crd
-			unseen := plan.Make(w.observed).Status
+			unseen := plan.Make(*w.observed).Status
 			w.expectForgotten(before, unseen)
-			expect.Equal(t, "status after a manager that died before it wrote the first one", unseen, plan.Make(w.observed).Status)
+			expect.Equal(t, "status after a manager that died before it wrote the first one", unseen, plan.Make(*w.observed).Status)
 
 			w.observed.CRD = nil
-			w.observed.Policy.Status = plan.Make(w.observed).Status
+			w.observed.Policy.Status = plan.Make(*w.observed).Status
 			gone := w.observed.Policy.Status
 			expect.Equal(t, "what is known while there is none", v1alpha1.ConversionPolicyStatus{}, v1alpha1.ConversionPolicyStatus{
 				CRD: gone.CRD, MigrationEvidence: gone.MigrationEvidence, PreservedData: gone.PreservedData, UnconvertedWindow: gone.UnconvertedWindow,
 				Retirement: gone.Retirement, PromotedVersion: gone.PromotedVersion, VersionsDrift: gone.VersionsDrift, VersionsEdit: gone.VersionsEdit,
 			})
 			w.observed.CRD = crd
-			w.expectForgotten(before, plan.Make(w.observed).Status)
+			w.expectForgotten(before, plan.Make(*w.observed).Status)
 		})
 	}
 }

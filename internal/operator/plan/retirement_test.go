@@ -257,7 +257,7 @@ func TestSearchAgain(t *testing.T) {
 	w.searched = webhook(1)
 	w.settleAPIServers()
 	searches := func() (versions []string) {
-		for _, one := range plan.Make(w.observed).Steps {
+		for _, one := range plan.Make(*w.observed).Steps {
 			if search, is := one.(step.FindDependents); is {
 				versions = append(versions, search.Versions...)
 			}
@@ -284,7 +284,7 @@ func TestOldSearch(t *testing.T) {
 	w.observed.Searched.Dependents = nil
 	for age, removes := range map[time.Duration]bool{10*time.Minute - 1: true, 10 * time.Minute: false} {
 		w.observed.Now = w.observed.Searched.Ended.Add(age)
-		decided := plan.Make(w.observed)
+		decided := plan.Make(*w.observed)
 		expect.Equal(t, "removed by a result of "+age.String(), removes, decided.Status.VersionsEdit != "")
 	}
 }

@@ -77,7 +77,7 @@ func (r *rollout) load() {
 	if r.observed.Certificate == nil || pki.CheckPair(observed.KeyPair(r.observed.Certificate)) != nil {
 		return
 	}
-	for _, pod := range r.answerers() {
+	for _, pod := range r.Answerers() {
 		r.leaves[pod.Name] = observed.KeyPair(r.observed.Certificate)
 	}
 }
@@ -92,7 +92,7 @@ func (r *rollout) run(stepsAtOnce int) {
 			r.load()
 		}
 		r.probe()
-		decided := plan.Make(r.observed)
+		decided := plan.Make(*r.observed)
 		checkStatus(r.t, r.observed.Policy, decided.Status)
 		done := 0
 		for _, s := range decided.Steps {
@@ -148,8 +148,8 @@ func (r *rollout) meet(after step.Step) {
 // probe asks pods as the controller does.
 func (r *rollout) probe() {
 	r.t.Helper()
-	trust := plan.TrustOf(r.observed)
-	for _, pod := range r.answerers() {
+	trust := plan.TrustOf(*r.observed)
+	for _, pod := range r.Answerers() {
 		pod.Proof = &observed.Proof{Successor: r.accepts(trust.Successor, pod.Name)}
 		if !pod.Proof.Successor && !r.accepts(trust.CABundle, pod.Name) {
 			pod.Proof = &observed.Proof{Reason: "TLSVerificationFailed", Message: "x509"}
@@ -230,7 +230,7 @@ func damageNext(r *rollout) {
 	for range 5 {
 		r.observed.Now = r.observed.Now.Add(time.Second)
 		r.probe()
-		for _, s := range plan.Make(r.observed).Steps {
+		for _, s := range plan.Make(*r.observed).Steps {
 			if _, apply := s.(step.Apply); !apply {
 				r.carryOut(s)
 			}
@@ -260,7 +260,7 @@ func (r *rollout) rest() {
 	}
 	expect.Equal(r.t, "state of the rotation at the end", v1alpha1.RotationIdle, r.observed.Policy.Status.Certificate.Rotation)
 	r.probe()
-	expect.Equal(r.t, "steps left", nil, kinds(plan.Make(r.observed).Steps))
+	expect.Equal(r.t, "steps left", nil, kinds(plan.Make(*r.observed).Steps))
 }
 
 // another is how a source comes to something by another authority, and how often the

@@ -164,7 +164,7 @@ var startChanges = changes{
 // each change of its pods, except one of their image. A run that must not write says why.
 func runChanges() changes {
 	all := changes{
-		"conversion dropped, the generation not seen yet": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"conversion dropped, the generation not seen yet": func(w *world) { w.Drop("kubectl-replace"); w.observed.CRD.Generation-- },
 		"caBundle changed, the generation not seen yet": func(w *world) {
 			w.change("cainjector", func(client *apiextensionsv1.WebhookClientConfig) { client.CABundle = []byte("x") })
 			w.observed.CRD.Generation--
@@ -183,7 +183,7 @@ func runChanges() changes {
 		"recreated":                  func(w *world) { w.observed.CRD.UID = "another" },
 		"gone":                       func(w *world) { w.observed.CRD = nil },
 		"never":                      func(w *world) { w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationNever },
-		"the conversion was dropped": func(w *world) { w.drop("kubectl-replace"); w.observed.CRD.Generation-- },
+		"the conversion was dropped": func(w *world) { w.Drop("kubectl-replace"); w.observed.CRD.Generation-- },
 		"the policy is paused":       func(w *world) { w.observed.Policy.Spec.Paused = true },
 		"it is suspended":            func(w *world) { w.observed.Policy.Spec.Migration.Suspend = true },
 		"another client migrates":    func(w *world) { w.observed.ForeignMigration = "theirs" },

@@ -86,7 +86,7 @@ func (w *soaked) act(s soak.Step, is *soak.Subject) {
 	case "overwrite conversion":
 		foreign := w.observed.CRD.Spec.Conversion.DeepCopy()
 		expect.NoError(w.t, json.Unmarshal([]byte(s.Detail), foreign))
-		w.write("installer", foreign)
+		w.Write("installer", foreign)
 		return
 	case "prune storedVersions":
 		w.seen++

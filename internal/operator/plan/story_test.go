@@ -272,16 +272,16 @@ func badRules(w *world) {
 	w.say("The rules are broken by an edit.")
 	w.useRules("")
 	w.say("They are fixed, but pods with them do not become ready.")
-	w.holdBack = true
+	w.HoldBack = true
 	w.useRules("/")
 	w.say("The previous rules come back.")
 	w.useRules(":")
 	w.say("Others come, whose pods are ready but answer wrongly.")
-	w.holdBack = false
-	w.misbehave = "a canary came back wrong"
+	w.HoldBack = false
+	w.Misbehave = "a canary came back wrong"
 	w.useRules("@")
 	w.say("The previous rules come back.")
-	w.misbehave = ""
+	w.Misbehave = ""
 	w.useRules(":")
 }
 
@@ -325,12 +325,12 @@ func unreachable(w *world) {
 func versionFirst(w *world) {
 	w.say("A CustomResourceDefinition has one version, and a policy whose pods do not start yet.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.holdBack = true
+	w.HoldBack = true
 	w.define(onlyOld)
 	w.say("Its author does not wait: the new version is served now.")
 	w.define(bothStoredOld)
 	w.say("The pods are there. Two objects were written at the new version meanwhile.")
-	w.holdBack = false
+	w.HoldBack = false
 	w.written = observed.BackgroundCheck{Objects: 2, Names: []string{"default/a", "default/b"}, AtLeast: true}
 	w.converge()
 }
@@ -338,12 +338,12 @@ func versionFirst(w *world) {
 func storageAtOnce(w *world) {
 	w.say("A CustomResourceDefinition has one version, and a policy whose pods do not start yet.")
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
-	w.holdBack = true
+	w.HoldBack = true
 	w.define(onlyOld)
 	w.say("The new version is added and stored at once: any write may be wrong now.")
 	w.define(bothStoredNew)
 	w.say("The pods are there.")
-	w.holdBack = false
+	w.HoldBack = false
 	w.written = observed.BackgroundCheck{Objects: 12, Names: []string{"default/a", "default/b"}}
 	w.converge()
 }

@@ -101,7 +101,7 @@ func versionByManifest(w *world) {
 	w.tellVersions()
 	w.say("The manifest stops serving v1beta1. The objects are to forget it.")
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
-	versions := w.versions()
+	versions := w.Versions()
 	versions[0]["served"], versions[0]["deprecated"] = false, true
 	w.putVersions("kubectl", versions)
 	w.later(week)
@@ -120,7 +120,7 @@ func versionTakenBack(w *world) {
 	w.converge()
 	w.tellVersions()
 	w.say("What the manifest has unserved is left alone.")
-	versions := w.versions()
+	versions := w.Versions()
 	versions[0]["served"] = false
 	w.putVersions("kubectl", versions)
 	w.retire("v1beta1", v1alpha1.RetirementUnserve)
@@ -160,7 +160,7 @@ func versionKept(w *world) {
 	w.completes(1000)
 	w.pause(false)
 	w.say("No other version is served.")
-	versions := w.versions()
+	versions := w.Versions()
 	versions[1]["served"] = false
 	w.putVersions("kubectl", versions)
 	w.later(week)
@@ -258,13 +258,13 @@ func storageRefused(w *world) {
 	w.define(bothStoredOld)
 	w.say("It wants one that is not served.")
 	w.observed.Policy.Spec.StorageVersion = "v1"
-	versions := w.versions()
+	versions := w.Versions()
 	versions[1]["served"] = false
 	w.putVersions("kubectl", versions)
 	w.say("It wants one without rules.")
 	versions[1]["served"] = true
 	versions = append(versions, map[string]any{"name": "v1alpha1", "served": true, "storage": false, "schema": versions[0]["schema"]})
-	w.writeVersions("kubectl", versions)
+	w.WriteVersions("kubectl", versions)
 	w.observed.Policy.Spec.StorageVersion = "v1alpha1"
 	w.converge()
 	w.say("Another migration is in flight, which would be disturbed.")
@@ -278,7 +278,7 @@ func storageRefused(w *world) {
 // flipBack lets a manifest say what it said before.
 func (w *world) flipBack() {
 	w.t.Helper()
-	versions := w.versions()
+	versions := w.Versions()
 	versions[0]["storage"], versions[1]["storage"] = true, false
 	w.putVersions("argocd-controller", versions)
 }
@@ -304,7 +304,7 @@ func storageTolerated(w *world) {
 	promoted(w)
 	w.flipBack()
 	w.say("Its author gives in: nothing is held back any more.")
-	versions := w.versions()
+	versions := w.Versions()
 	versions[0]["storage"], versions[1]["storage"] = false, true
 	w.putVersions("argocd-controller", versions)
 	w.completes(1000)
@@ -332,9 +332,9 @@ func TestTakenBackAtOnce(t *testing.T) {
 		for _, s := range last.Steps {
 			if _, edits := s.(step.EditVersions); edits {
 				written++
-				versions := w.versions()
+				versions := w.Versions()
 				versions[0]["storage"], versions[1]["storage"] = true, false
-				w.writeVersions("their-operator", versions)
+				w.WriteVersions("their-operator", versions)
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func TestTakenBackAtOnce(t *testing.T) {
 func TestReportLeavesUnservedWhatItsAuthorDid(t *testing.T) {
 	w := newWorld(t, policyYAML)
 	w.applyCRD(bothStoredOld)
-	versions := w.versions()
+	versions := w.Versions()
 	versions[0]["served"] = false
 	w.putVersions("kubectl", versions)
 	promoted := w.observed.CRD.Generation

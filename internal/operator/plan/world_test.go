@@ -14,22 +14,20 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
+	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
-	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
+	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
@@ -38,17 +36,12 @@ import (
 
 const crontabs = "crontabs.example.com"
 
-// world is a cluster that does what it is told at once. It holds what is
-// observed, carries out what is planned, and tells the story.
+// world is a simulated cluster of package forecast, which tells its story.
 type world struct {
-	t        *testing.T
-	observed observed.Cluster
-	// holdBack keeps pods as they are while the Deployment changes.
-	holdBack bool
-	// misbehave is why new pods fail their probe; empty when they do not.
-	misbehave string
-	// lies keeps pods as they are where their Deployment does not change.
-	lies bool
+	forecast.Cluster
+	t *testing.T
+	// observed is the state of the cluster.
+	observed *observed.Cluster
 	// samples, apiServer, written, requested, searched and cleared are what is found out in the background.
 	samples, apiServer, written, requested, searched, cleared observed.BackgroundCheck
 	// resampled is what is found when samples are taken again.
@@ -65,20 +58,12 @@ type world struct {
 	tick time.Duration
 	// countsSince is what the latest reading of metrics was asked for.
 	countsSince time.Time
-	// fleets are those that there are, by name, and watch is what is watched in a world with fleets
-	// (world_fleet_test.go); both are nil in a world without.
-	fleets map[string]*fleet
-	watch  *watch
-	// left are Secrets that may not be used any more.
-	left []string
-	// owners are the field managers of spec.conversion's fields.
-	owners map[string]string
+	// watch is what is watched in a world with fleets (world_fleet_test.go); it is nil in a world without.
+	watch *watch
 	// tellsRuns tells of events of migration runs too.
 	tellsRuns bool
 	// writes is called for every step; nil if no test asks.
 	writes func(step.Step)
-	// versionsBy is the field manager of spec.versions.
-	versionsBy string
 	// rotation is the state that was told last.
 	rotation v1alpha1.RotationState
 	// shuffles counts the orders in which things were observed.
@@ -96,7 +81,8 @@ type world struct {
 
 func newWorld(t *testing.T, policy string) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, observed: &observed.Cluster{}}
+	w.State, w.Answer, w.Tell = w.observed, w.answer, w.tell
 	w.observed.Settings = observed.Settings{Namespace: "conversion-system", Image: "conversion-operator:test",
 		PropagationDelay: time.Minute, ProofLifetime: observed.DefaultProofLifetime, SizeAdmission: true}
 	w.observed.Evictable = 1
@@ -141,39 +127,6 @@ func (w *world) say(text string) {
 	w.chapter = text
 	w.tell("\n# %s", text)
 	fmt.Fprintf(&w.events, "\n# %s\n", text)
-}
-
-// applyCRD creates or changes the CustomResourceDefinition as the API server would.
-func (w *world) applyCRD(text string) {
-	w.t.Helper()
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	read(w.t, text, crd)
-	crd.Generation = int64(min(len(crd.Spec.Versions), 2)) // another version was added
-	crd.UID = types.UID("uid-of-the-crd")
-	crd.ResourceVersion = "of this write"
-	if old := w.observed.CRD; old != nil {
-		crd.Generation = old.Generation + 1
-		crd.Spec.Conversion, crd.ManagedFields = old.Spec.Conversion, old.ManagedFields
-		crd.Status.StoredVersions, crd.Status.Conditions = slices.Clone(old.Status.StoredVersions), old.Status.Conditions
-	} else {
-		crd.Status.Conditions = established(w.observed.Now)
-	}
-	for _, version := range crd.Spec.Versions {
-		if version.Storage && !slices.Contains(crd.Status.StoredVersions, version.Name) {
-			crd.Status.StoredVersions = append(crd.Status.StoredVersions, version.Name)
-		}
-	}
-	changed := w.observed.CRD != nil && !equality.Semantic.DeepEqual(w.observed.CRD.Spec.Versions, crd.Spec.Versions)
-	w.observed.CRD = crd
-	if changed {
-		w.versionsBy = "kubectl"
-		w.account(w.versionsBy)
-	}
-}
-
-// established are the conditions of a kind that API servers serve since then.
-func established(since time.Time) []apiextensionsv1.CustomResourceDefinitionCondition {
-	return []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}}
 }
 
 // changeRules lets the rule of the tests split at another separator.
@@ -224,24 +177,27 @@ func (w *world) carryOut(decided plan.Plan) {
 // plan decides once, and holds kstatus against what is said.
 func (w *world) plan() plan.Plan {
 	w.t.Helper()
-	if declarative := w.observed.Policy.Spec.Converter.Declarative; w.observed.CRD == nil || declarative == nil {
-		w.observed.Rules = compile.Result{}
-	} else {
-		w.observed.Rules = compile.Compile(w.observed.CRD, declarative)
-	}
-	w.verifyPods()
-	w.findLeftovers()
-	decided := plan.Make(w.observed)
+	w.observe()
+	decided := w.Plan()
 	w.expectSwitches(decided)
 	checkStatus(w.t, w.observed.Policy, decided.Status)
 	w.expectSameInAnyOrder(decided)
 	return decided
 }
 
+// observe lets pods answer, and looks at what API servers may request.
+func (w *world) observe() {
+	w.t.Helper()
+	w.Observe()
+	if w.Fleets != nil {
+		w.expectAnswers()
+	}
+}
+
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
-	w.verifyPods()
-	state := w.observed
+	w.observe()
+	state := *w.observed
 	state.Now = time.Time{}
 	text, err := json.Marshal(state)
 	expect.NoError(w.t, err)
@@ -352,133 +308,61 @@ func nameOf(object runtime.ApplyConfiguration) string {
 	return named.GetKind() + " " + named.GetName()
 }
 
-// do carries out one step.
+// do carries out one step, and looks at what it does.
 func (w *world) do(s step.Step) {
 	w.t.Helper()
 	if w.writes != nil {
 		w.writes(s)
 	}
-	state := &w.observed
 	switch s := s.(type) {
-	case step.AddFinalizer:
-		state.Policy.Finalizers = append(state.Policy.Finalizers, names.Finalizer)
-	case step.RemoveFinalizer:
-		state.Policy.Finalizers = nil
-	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate, step.RefreshPod:
-		w.certify(s)
-	case step.AwaitRuleset:
-		w.loadInFleet(s)
-	case step.Apply:
-		w.applied(s.Object)
-	case step.Create:
-		w.created(s.Object)
-	case step.SwitchCRD:
-		if !s.Pin.Composite.Empty() {
-			w.writeXRD(names.ManagedBy, s.Conversion)
-			return
-		}
-		w.write(names.ManagedBy, s.Conversion)
-	case step.EvictPod:
-		w.evict(s.Name)
-	case step.RecordDrift:
-		state.Policy.Status.Drift = &s.Drift
-	case step.RestoreCRD:
-		if !s.Pin.Composite.Empty() {
-			w.writeXRD(names.ManagedBy, nil)
-			return
-		}
-		w.drop(names.ManagedBy)
-	case step.AddStorageVersion:
-		state.CRD.Status.StoredVersions = append(state.CRD.Status.StoredVersions, crds.StorageVersion(state.CRD))
-	case step.PruneStoredVersions:
-		if !slices.Contains(state.CRD.Status.StoredVersions, s.StorageVersion) {
-			w.t.Errorf("config/rbac/confinement.yaml refuses to add %s to status.storedVersions", s.StorageVersion)
-		}
-		state.CRD.Status.StoredVersions = []string{s.StorageVersion}
-	case step.DeleteRun:
-		state.Runs = slices.DeleteFunc(state.Runs, func(run observed.Run) bool { return names.Run(crontabs, run.ID) == s.Name })
-	case step.DeleteJob:
-		for i, run := range state.Runs {
-			if run.Job != nil && run.Job.Name == s.Name {
-				state.Runs[i].Job = nil
-			}
-		}
 	case step.DeleteRights:
 		expect.Equal(w.t, "it keeps to what is its own: the ClusterRole stays", w.observed.Granted != nil, s.KeepClusterRole)
-		*w.rights(s.Name) = false
-	case step.DeleteDeployment:
-		w.deleteDeployment(s.Name)
-	case step.DeleteSecret:
-		w.deleteSecret(s.Name)
-	case step.DeleteService:
-		state.Exposed, state.Endpoints, state.PortEndpoints = false, 0, nil
+	case step.StoreRulesets:
+		expect.Equal(w.t, "owner of the rulesets", names.Child(crontabs), s.Owner)
+	}
+	w.Do(s)
+	expect.NoError(w.t, w.Err)
+	if apply, is := s.(step.Apply); is {
+		if _, is := apply.Object.(*admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration); is {
+			w.tellAdmission()
+		}
+	}
+}
+
+// answer is what a background check finds.
+func (w *world) answer(s step.Step) observed.BackgroundCheck {
+	switch s := s.(type) {
 	case step.TakeSamples:
 		if s.Again {
-			state.Resampled = w.inquire(state.Resampled, s.Subject, w.resampled)
-			return
+			return w.resampled
 		}
 		answer := w.samples
 		if s.Rules.Ruleset != nil && w.counts {
 			answer.Held = w.count(s.Rules.Ruleset)
 		}
-		state.Samples = w.inquire(state.Samples, s.Subject, answer)
+		return answer
 	case step.ProbeAPIServer:
-		state.APIServer = w.inquire(state.APIServer, s.Subject, w.apiServer)
+		return w.apiServer
 	case step.CountWrites:
-		state.Written = w.inquire(state.Written, s.Subject, w.written)
-	case step.EditVersions:
-		w.editVersions(s)
+		return w.written
 	case step.ReadRequests:
-		state.Requested, w.countsSince = w.inquire(state.Requested, s.Subject, w.requested), s.Since
+		w.countsSince = s.Since
+		return w.requested
 	case step.FindDependents:
-		state.Searched = w.inquire(state.Searched, s.Subject, w.searched)
+		return w.searched
 	case step.ClearManagedFields:
-		state.Cleared = w.inquire(state.Cleared, s.Subject, w.clear(s))
-	case step.Warn:
-	case step.DeleteAdmission:
-		state.Admission = nil
-	case step.DeleteRulesets:
-		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil && fleetOf(stored) == "" })
-	case step.StoreRulesets:
-		w.storeInFleet(s)
-	case step.CreateFleet:
-		w.createFleet(s.Name)
-	case step.DeleteChildren:
-		pods, revisions := w.ofFleets()
-		*state = observed.Cluster{Settings: state.Settings, Now: state.Now, Policy: state.Policy, CRD: state.CRD, External: state.External,
-			Pods: pods, Revisions: revisions}
-	case step.SuspendRun:
-		for _, run := range state.Runs {
-			run.Job.Spec.Suspend = &s.Suspend
-		}
-	default:
-		w.t.Fatalf("the world cannot %T", s)
+		return w.clear(s)
 	}
+	w.t.Fatalf("%T is no background check", s)
+	return observed.BackgroundCheck{}
 }
 
-// inquire answers at once what takes its time elsewhere.
-func (w *world) inquire(last *observed.BackgroundCheck, subject string, answer observed.BackgroundCheck) *observed.BackgroundCheck {
-	answer.Subject, answer.Ended, answer.Attempts = subject, w.observed.Now, 1
-	if last != nil && last.Subject == subject {
-		answer.Attempts = last.Attempts + 1
-	}
-	return &answer
-}
-
-func (w *world) created(object runtime.ApplyConfiguration) {
+// applyCRD creates or changes the CustomResourceDefinition.
+func (w *world) applyCRD(text string) {
 	w.t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	expect.NoError(w.t, err)
-	job := &batchv1.Job{}
-	expect.NoError(w.t, runtime.DefaultUnstructuredConverter.FromUnstructured(content, job))
-	id := job.Labels[names.RunLabel]
-	for i := range w.observed.Runs {
-		if w.observed.Runs[i].ID == id {
-			w.observed.Runs[i].Job = job
-			return
-		}
-	}
-	w.observed.Runs = append(w.observed.Runs, observed.Run{ID: id, Job: job})
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	read(w.t, text, crd)
+	w.ApplyCRD(crd)
 }
 
 // record lets the latest migration Job write its record.
@@ -487,8 +371,19 @@ func (w *world) record(record contract.Record) {
 	if len(w.observed.Runs) == 0 {
 		w.t.Fatal("no migration runs")
 	}
-	if run := w.observed.Policy.Status.Migration; record.Finished() && record.Ruleset == "" {
-		record.Ruleset, record.StartTime, record.Preserved = run.Ruleset, run.StartTime, w.held.Clone()
+	if record.Finished() && record.Ruleset == "" {
+		record.Preserved = w.held.Clone()
 	}
-	w.observed.Runs[len(w.observed.Runs)-1].Record = &record
+	w.Record(record)
 }
+
+// pair is a pair of key and certificate that was issued without an error.
+func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
+	w.t.Helper()
+	expect.NoError(w.t, err)
+	return pair
+}
+
+func fleetOf(stored observed.StoredRevision) string { return names.RevisionOf(stored.Hash).Fleet }
+
+func revision(hash, fleet string) string { return names.Revision{Hash: hash, Fleet: fleet}.String() }
