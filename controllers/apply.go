@@ -49,8 +49,11 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 		switch {
 		case err == nil:
 			done = append(done, s)
+			if _, repeats := s.(step.Apply); !repeats {
+				ctrl.LoggerFrom(ctx).V(1).Info("Carried out a step", "step", step.Describe(s))
+			}
 		case !errors.Is(err, errPostponed):
-			return done, fmt.Errorf("%s: %w", describe(s), err)
+			return done, fmt.Errorf("%s: %w", step.Describe(s), err)
 		}
 	}
 	return done, nil
@@ -142,35 +145,6 @@ func (r *ConversionPolicyReconciler) checkUnchanged(ctx context.Context, policy 
 			errors.New("the policy has changed since this was decided"))
 	}
 	return err
-}
-
-// describe names a step in an error.
-func describe(s step.Step) string {
-	switch s := s.(type) {
-	case step.Apply:
-		return "apply " + describeObject(s.Object)
-	case step.Create:
-		return "create " + describeObject(s.Object)
-	case step.SwitchCRD:
-		return "switch CustomResourceDefinition " + s.Pin.Name + " to the webhook"
-	case step.RestoreCRD:
-		return "restore the conversion of CustomResourceDefinition " + s.Pin.Name
-	case step.EditVersions:
-		return "change spec.versions of CustomResourceDefinition " + s.Pin.Name
-	case step.AddStorageVersion:
-		return "have the storage version added to status.storedVersions of CustomResourceDefinition " + s.Pin.Name
-	case step.PruneStoredVersions:
-		return "prune status.storedVersions of CustomResourceDefinition " + s.Pin.Name
-	}
-	return fmt.Sprintf("%T", s)
-}
-
-func describeObject(object runtime.ApplyConfiguration) string {
-	content, err := toUnstructured(object)
-	if err != nil {
-		return fmt.Sprintf("%T", object)
-	}
-	return content.GetKind() + " " + content.GetName()
 }
 
 func (r *ConversionPolicyReconciler) setFinalizer(

@@ -159,7 +159,7 @@ func (f *fleetReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	}
 	for _, s := range decided.Steps {
 		if err := f.do(ctx, object, s); err != nil && !errors.Is(err, errPostponed) {
-			err = fmt.Errorf("%s: %w", describe(s), err)
+			err = fmt.Errorf("%s: %w", step.Describe(s), err)
 			if !apierrors.IsConflict(err) {
 				setApplyFailed(&decided.Status.Conditions, object.Generation, err, metav1.NewTime(f.Now()))
 				err = errors.Join(err, f.writeFleetStatus(ctx, object, decided.Status))

@@ -152,7 +152,7 @@ func (w *world) tellApplied(steps []step.Step) {
 	var kinds []string
 	for _, s := range steps {
 		if apply, is := s.(step.Apply); is {
-			kind, _, _ := strings.Cut(nameOf(apply.Object), " ")
+			kind, _, _ := strings.Cut(step.Name(apply.Object), " ")
 			kinds = append(kinds, kind)
 		}
 	}

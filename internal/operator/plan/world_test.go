@@ -17,8 +17,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	admissionregistrationv1apply "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
@@ -242,7 +240,7 @@ func (w *world) name(s step.Step) string {
 	kind := reflect.TypeOf(s).Name()
 	switch s := s.(type) {
 	case step.Create:
-		return kind + " " + nameOf(s.Object)
+		return kind + " " + step.Name(s.Object)
 	case step.PruneStoredVersions:
 		return kind + " to " + s.StorageVersion
 	case step.RecordDrift:
@@ -297,15 +295,6 @@ func (w *world) name(s step.Step) string {
 		return kind + " " + s.Reason + ": " + s.Note
 	}
 	return kind
-}
-
-func nameOf(object runtime.ApplyConfiguration) string {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return err.Error()
-	}
-	named := unstructured.Unstructured{Object: content}
-	return named.GetKind() + " " + named.GetName()
 }
 
 // do carries out one step, and looks at what it does.
