@@ -17,7 +17,8 @@
 //	retirement     the storage version, and when a version can be removed
 //
 // Package workload renders converter pods, for policies and for fleets. Package fleet is beside this
-// list: it decides about a ConverterFleet, with its own Make, and uses certificates and workload.
+// list: it decides about a ConverterFleet, with its own Make, and uses certificates and workload. Package
+// forecast carries out plans on a simulated cluster: for the tests of this package, and for users.
 //
 // Each of them gathers the state of its area once, because the gates of one area share results. Its methods return decisions as values: a
 // gate.Decision has the outcome of a gate, the steps (package step) that follow, and when to

@@ -28,7 +28,8 @@ func (c *Cluster) ApplyCRD(crd *apiextensionsv1.CustomResourceDefinition) {
 	crd.UID = types.UID("uid-of-the-crd")
 	crd.ResourceVersion = "of this write"
 	if old := c.State.CRD; old != nil {
-		crd.Generation = old.Generation + 1
+		crd.UID, crd.Generation = old.UID, old.Generation+1
+		crd.OwnerReferences, crd.CreationTimestamp = old.OwnerReferences, old.CreationTimestamp
 		crd.Spec.Conversion, crd.ManagedFields = old.Spec.Conversion, old.ManagedFields
 		crd.Status.StoredVersions, crd.Status.Conditions = slices.Clone(old.Status.StoredVersions), old.Status.Conditions
 	} else {

@@ -8,6 +8,9 @@
 //	definition.go   the CustomResourceDefinition, as an API server keeps it
 //	pods.go, fleets.go, certificates.go
 //	                converter pods that start and answer as they should, and their certificates
+//	begin.go        a cluster as it was observed, and what a user applies
+//	forecast.go     one plan after the other, until nothing happens any more without a user
+//	path.go         what happened: stages, actions and the end
 //
 // The tests of package plan play their stories on the same simulated cluster.
 package forecast

@@ -8,13 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -39,9 +36,12 @@ const fleetPods = 3
 // CreateFleet lets the pods of a fleet start.
 func (c *Cluster) CreateFleet(name string) {
 	c.Fleets[name] = &Fleet{Certificate: c.IssueForFleet(name)}
-	if c.HoldBack {
-		return
+	if !c.HoldBack {
+		c.startFleet(name)
 	}
+}
+
+func (c *Cluster) startFleet(name string) {
 	for i := range fleetPods {
 		c.State.Pods = append(c.State.Pods, observed.Pod{Name: fmt.Sprintf("%s-%d", name, i), Fleet: name,
 			Revisions: c.StoredRulesets(name), Ready: true, Scheduled: true})
@@ -50,11 +50,9 @@ func (c *Cluster) CreateFleet(name string) {
 
 // IssueForFleet returns a Secret for the pods of a fleet to mount, with a certificate of a new authority.
 func (c *Cluster) IssueForFleet(name string) *corev1.Secret {
-	authority := c.pair(pki.NewAuthority(name, c.State.Now, 10000*time.Hour))
-	leaf := c.pair(pki.IssueLeaf(authority, names.FleetServerName(name, c.State.Settings.Namespace), c.State.Now, 5000*time.Hour))
 	_, serving, _ := names.FleetSecrets(name)
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: serving}, Data: map[string][]byte{
-		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
+	_, secret := c.issued(serving, names.FleetServerName(name, c.State.Settings.Namespace))
+	return secret
 }
 
 func fleetOf(stored observed.StoredRevision) string { return names.RevisionOf(stored.Hash).Fleet }

@@ -94,7 +94,7 @@ func (r *Retirement) unserves(entry *v1alpha1.Retirement) bool {
 	name := string(entry.Version)
 	record := r.record(name)
 	return reaches(entry.Action, v1alpha1.RetirementUnserve) && record != nil && record.DeprecatedTime != nil && record.UnservedTime == nil &&
-		r.Left(record.DeprecatedTime, afterOf(entry)) <= 0 && !r.lately(name)
+		r.Left(record.DeprecatedTime, After(entry)) <= 0 && !r.lately(name)
 }
 
 // removes reports that no managedFields name a version that is not served.

@@ -62,7 +62,7 @@ func (r *Retirement) countsSince() time.Time {
 			if record.DeprecatedTime == nil {
 				continue
 			}
-			end = record.DeprecatedTime.Add(afterOf(r.retirement(record.Version)))
+			end = record.DeprecatedTime.Add(After(r.retirement(record.Version)))
 		}
 		if end.After(since) && !end.After(r.Now) {
 			since = end
@@ -143,7 +143,7 @@ func (r *Retirement) unknown() string {
 // lately reports that a client requested a version within the time that must pass without
 // requests.
 func (r *Retirement) lately(version string) bool {
-	record, after := r.record(version), afterOf(r.retirement(version))
+	record, after := r.record(version), After(r.retirement(version))
 	// The time is recorded to the hour.
 	return record != nil && record.LastRequested != nil && after > 0 && r.Left(record.LastRequested, after+time.Hour) > 0
 }

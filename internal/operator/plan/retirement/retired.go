@@ -127,7 +127,7 @@ func (r *Retirement) answer(name string) string {
 // unserve stops serving a version that was deprecated, and not requested, for long enough. Right before
 // that, the operator checks on request that nothing else names it.
 func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.RetirementStatus) gate.Outcome {
-	name, after := record.Version, afterOf(entry)
+	name, after := record.Version, After(entry)
 	if r.onlyServed(name) {
 		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("%s cannot be unserved, because it is the only served version: serve %s", name, crds.StorageVersion(r.CRD)))
 	}

@@ -105,7 +105,8 @@ func reaches(action, step v1alpha1.RetirementAction) bool {
 	return slices.Index(order, action) >= slices.Index(order, step)
 }
 
-func afterOf(entry *v1alpha1.Retirement) time.Duration {
+// After is how long each step of a retirement waits.
+func After(entry *v1alpha1.Retirement) time.Duration {
 	if entry == nil || entry.After == nil {
 		return defaultAfter
 	}
@@ -115,7 +116,7 @@ func afterOf(entry *v1alpha1.Retirement) time.Duration {
 // soak is how long a version is unserved before the next step, and the propagation delay at
 // least: until then, an API server may still serve it.
 func (r *Retirement) soak(version string) time.Duration {
-	return max(afterOf(r.retirement(version)), r.Settings.PropagationDelay)
+	return max(After(r.retirement(version)), r.Settings.PropagationDelay)
 }
 
 // noteRetirement updates the records.
