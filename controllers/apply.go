@@ -49,7 +49,7 @@ func (r *ConversionPolicyReconciler) apply(ctx context.Context, policy *v1alpha1
 		switch {
 		case err == nil:
 			done = append(done, s)
-			if _, repeats := s.(step.Apply); !repeats {
+			if _, repeats := s.(step.Apply); !repeats && !step.IsCheck(s) {
 				ctrl.LoggerFrom(ctx).V(1).Info("Carried out a step", "step", step.Describe(s))
 			}
 		case !errors.Is(err, errPostponed):

@@ -143,7 +143,7 @@ func cut(words []string, at string) (before, after []string, found bool) {
 }
 
 // varying matches what differs between builds and runs: hashes of rulesets, what a command had to do, and times.
-var varying = regexp.MustCompile("(-ruleset: \"?|ruleset `|compile to )[0-9a-f]{16}|(its hash was |conversions, |objects read in )[0-9].*|[0-9-]{10}T[0-9:]{8}Z")
+var varying = regexp.MustCompile("(-ruleset: \"?|ruleset `|compile to |-migrate-)[0-9a-f]{8,16}|(its hash was |conversions, |objects read in )[0-9].*|[0-9-]{10}T[0-9:]{8}Z")
 
 // marked marks each line, with the names of folders and without what differs between runs.
 func (s *script) marked(mark, text string) string {

@@ -45,7 +45,7 @@ also a plugin of kubectl.`,
 	complete(command, "log-level", "debug", "info", "error")
 	complete(command, "log-format", "json", "text")
 	addGroup(command, groupUsers, "Commands for users and their pipelines:",
-		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newExportCommand(), newMigrateCommand(), newPlaygroundCommand(), newReportCommand(),
+		newArchiveCommand(), newAuditCommand(), newConvertCommand(), newDependentsCommand(), newDiffCommand(), newDraftCommand(), newExplainCommand(), newExportCommand(), newMigrateCommand(), newPlanCommand(), newPlaygroundCommand(), newReportCommand(),
 		newResumeCommand(), newRewriteCommand(), newStatusCommand(), newPauseCommand(), newTriggerCommand(),
 		newUninstallCheckCommand(), newVerifyCommand(), newVersionCommand())
 	return command

@@ -81,7 +81,7 @@ func TestForecasts(t *testing.T) {
 			var happened []string
 			w.writes = func(s step.Step) {
 				_, applies := s.(step.Apply)
-				if _, warns := s.(step.Warn); !applies && !warns && !forecast.IsCheck(s) {
+				if _, warns := s.(step.Warn); !applies && !warns && !step.IsCheck(s) {
 					happened = append(happened, step.Describe(s))
 				}
 			}

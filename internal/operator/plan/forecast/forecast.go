@@ -47,7 +47,8 @@ type Failing struct {
 // Preserved is a field of a version that another version has no room for.
 type Preserved struct {
 	Version, At, Path string
-	Objects           int64
+	// Objects have a value of this field, and Holders of any field that is preserved at the same version.
+	Objects, Holders int64
 }
 
 const (
@@ -64,14 +65,14 @@ type driver struct {
 	*Cluster
 	recorder
 	objects Objects
-	// wrote is the time of the last write.
-	wrote time.Time
+	// wrote is the time of the last write, and moved that of the last one that changed something for clients.
+	wrote, moved time.Time
 }
 
 // Forecast makes one plan after the other, and carries them out, until nothing happens any more without a
 // user. Objects in applied exist already. Clients do nothing meanwhile.
 func (c *Cluster) Forecast(objects Objects, applied plan.Plan, begin ...Action) (*Path, error) {
-	d := &driver{Cluster: c, objects: objects, wrote: c.State.Now, recorder: recorder{begin: c.State.Now, applied: map[string]string{}}}
+	d := &driver{Cluster: c, objects: objects, wrote: c.State.Now, moved: c.State.Now, recorder: recorder{begin: c.State.Now, applied: map[string]string{}}}
 	d.path.Stages = []Stage{}
 	for _, s := range applied.Steps {
 		if apply, is := s.(step.Apply); is {
@@ -79,6 +80,8 @@ func (c *Cluster) Forecast(objects Objects, applied plan.Plan, begin ...Action) 
 		}
 	}
 	c.Answer = d.answer
+	c.State.Policy = c.State.Policy.DeepCopy()
+	c.State.Policy.Spec.Verification.ResampleInterval = &metav1.Duration{} // samples that are taken again lead nowhere
 	if len(begin) > 0 {
 		d.stage("", "", c.State.Now)
 		for _, action := range begin {
@@ -121,8 +124,12 @@ func (d *driver) next() (ended bool) {
 
 // carryOut carries out a step, and records what follows from it.
 func (d *driver) carryOut(s step.Step) {
-	if d.step(s, d.undo(s)) {
+	undo := d.undo(s)
+	if d.step(s, undo) {
 		d.wrote = d.State.Now
+	}
+	if undo != "" {
+		d.moved = d.State.Now
 	}
 	stored := d.stored()
 	d.Do(s)
@@ -211,7 +218,7 @@ func (d *driver) migrate() bool {
 	d.add(Action{Kind: Write, By: Migration, Takes: metav1.Duration{Duration: takes},
 		Text: fmt.Sprintf("wait until API servers no longer write at another version, and rewrite %d objects at %s", record.Rewritten, run.StorageVersion)})
 	d.State.Now = d.State.Now.Add(takes)
-	d.wrote = d.State.Now
+	d.wrote, d.moved = d.State.Now, d.State.Now
 	d.Record(record)
 	return true
 }
@@ -240,12 +247,14 @@ func (d *driver) rewriting() time.Duration {
 
 // wait lets the time of the next plan come, or reports that the path ends.
 func (d *driver) wait(decided plan.Plan, gate metav1.Condition) (ended bool) {
-	conditions, idle := decided.Status.Conditions, d.State.Now.Sub(d.wrote)
+	conditions, idle := decided.Status.Conditions, d.State.Now.Sub(d.moved)
 	ready := apimeta.IsStatusConditionTrue(conditions, v1alpha1.ReadyCondition)
 	retires := gate.Type == v1alpha1.VersionsRetiredCondition
 	limit := patience
 	switch {
 	case decided.RecheckAfter <= 0, d.State.Policy.Spec.Paused, apimeta.IsStatusConditionTrue(conditions, v1alpha1.StalledCondition):
+		return true
+	case ready && retires && gate.Reason == v1alpha1.ReasonBlocked && !d.requested():
 		return true
 	case ready && retires:
 		limit = d.soaks()
@@ -262,6 +271,13 @@ func (d *driver) wait(decided plan.Plan, gate metav1.Condition) (ended bool) {
 	return false
 }
 
+// requested reports that a client requested a version that is to be retired, which blocks it for some time.
+func (d *driver) requested() bool {
+	return slices.ContainsFunc(d.State.Policy.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
+		return record.LastRequested != nil && d.State.Left(record.LastRequested, d.soaks()) > 0
+	})
+}
+
 // soaks is how long a retirement may wait without a write.
 func (d *driver) soaks() time.Duration {
 	longest := patience
@@ -273,6 +289,7 @@ func (d *driver) soaks() time.Duration {
 
 func (d *driver) end() {
 	gate := gateOf(&d.State.Policy.Status)
+	d.path.Stages = slices.DeleteFunc(d.path.Stages, func(stage Stage) bool { return len(stage.Actions) == 0 })
 	d.path.Takes = metav1.Duration{Duration: d.wrote.Sub(d.begin).Round(time.Second)}
 	d.path.End = End{
 		Ready:     gate.Type != v1alpha1.DeletionBlockedCondition && apimeta.IsStatusConditionTrue(d.State.Policy.Status.Conditions, v1alpha1.ReadyCondition),
@@ -312,7 +329,7 @@ func (d *driver) held(storage string) conversion.Holdings {
 			i, held.Versions = len(held.Versions), append(held.Versions, conversion.VersionHoldings{Version: p.Version})
 		}
 		of := &held.Versions[i]
-		of.Objects = max(of.Objects, p.Objects)
+		of.Objects = p.Holders
 		of.Fields = append(of.Fields, conversion.FieldHoldings{Path: p.Path, Objects: p.Objects})
 		held.Objects = max(held.Objects, of.Objects)
 	}

@@ -140,20 +140,11 @@ func (r *recorder) step(s step.Step, undo string) (writes bool) {
 			return false
 		}
 	}
-	if IsCheck(s) {
+	if step.IsCheck(s) {
 		action.Kind = Check
 	}
 	r.add(action)
 	return action.Kind == Write
-}
-
-// IsCheck reports that a step changes nothing that lasts.
-func IsCheck(s step.Step) bool {
-	switch s.(type) {
-	case step.AwaitRuleset, step.RefreshPod, step.TakeSamples, step.ProbeAPIServer, step.CountWrites, step.ReadRequests, step.FindDependents:
-		return true
-	}
-	return false
 }
 
 // changes reports that an object is not applied like this yet.

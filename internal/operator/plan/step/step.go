@@ -323,6 +323,15 @@ type VersionChange struct {
 	Value any
 }
 
+// IsCheck reports that a step changes nothing that lasts.
+func IsCheck(s Step) bool {
+	switch s.(type) {
+	case AwaitRuleset, RefreshPod, TakeSamples, ProbeAPIServer, CountWrites, ReadRequests, FindDependents:
+		return true
+	}
+	return false
+}
+
 func (Apply) step()               {}
 func (Create) step()              {}
 func (IssueAuthority) step()      {}
