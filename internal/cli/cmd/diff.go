@@ -134,8 +134,9 @@ func (o *diffOptions) run(command *cobra.Command, _ []string) error {
 type revision struct {
 	policies map[string]*v1alpha1.ConversionPolicy
 	crds     map[string]*apiextensionsv1.CustomResourceDefinition
-	// objects are of any other kind.
+	// objects are of any other kind, and others are the same as they were read.
 	objects []any
+	others  []manifest.Object
 }
 
 func newRevision() revision {
@@ -175,7 +176,7 @@ func (r *revision) add(ctx context.Context, object manifest.Object) (err error) 
 	default:
 		var decoded any
 		if decoded, err = preserved.Decode(object.JSON); err == nil {
-			r.objects = append(r.objects, decoded)
+			r.objects, r.others = append(r.objects, decoded), append(r.others, object)
 		}
 	}
 	return err

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,12 +54,12 @@ cluster, and prints the whole path: the gates, the writes and who writes them, w
 can be undone and until when, the waits and why, what has to be true outside of the
 operator, the objects that fail, and how long it takes.
 
--f has what you are about to apply: the policy, and also its CustomResourceDefinition,
-for which there is --crd, too. Without -f, the forecast is about POLICY as it is in the
+-f has what you are about to apply: the policy, its CustomResourceDefinition, or both;
+the latter may also come from --crd. Without -f, the forecast is about POLICY as it is in the
 cluster; with --delete, about its deletion. The command only reads the cluster, and no
 Secrets: it assumes that certificates are valid, that converter pods start and answer
 as they should, and that clients change nothing meanwhile. It converts every object of
-the kind, as verify --live does; --sample limits their number.
+the kind, as verify --live does.
 
 --local reads no cluster: nothing of the policy exists yet, and objects are those of -f.
 
@@ -78,17 +77,15 @@ Exit codes:
   conversion-operator plan --local -f policy.yaml -f crd.yaml -f objects.yaml`,
 	}
 	options.config = clusterFlags(command)
-	options.config.Namespace = new("") // objects of all namespaces
+	options.config.Namespace, options.pageSize = new(""), 500 // objects of all namespaces
 	options.output.add(command, formText, formJSON, formYAML)
 	command.ValidArgsFunction = firstArgument(namesIn(options.config, policyKind))
 	flags := command.Flags()
 	flags.StringArrayVarP(&options.files, "filename", "f", nil, "file or directory of what you are about to apply, - for stdin; can be given several times")
-	flags.StringVar(&options.crd, "crd", "", "file of the CustomResourceDefinition that you are about to apply; other documents in it are ignored")
+	flags.StringVar(&options.crd, "crd", "", "file of the CustomResourceDefinition that you are about to apply")
 	flags.StringVar(&options.namespace, "operator-namespace", "conversion-system", "namespace of the operator and of the converter pods")
 	flags.BoolVar(&options.deletes, "delete", false, "forecast the deletion of POLICY")
 	flags.BoolVar(&options.local, "local", false, "read only files, and no cluster")
-	flags.Int64Var(&options.sample, "sample", 0, "convert only this number of objects, the first by namespace and name; default all")
-	flags.Int64Var(&options.pageSize, "page-size", 500, "objects to read in one request")
 	_ = command.RegisterFlagCompletionFunc("operator-namespace", namesIn(options.config, namespaceKind)) // the flag is there
 	return forUsers(command, cobra.MaximumNArgs(1), func(command *cobra.Command, args []string) error {
 		options.program = calledAs(command)
@@ -104,10 +101,6 @@ func (o *planOptions) validatePlan(name string) error {
 		return errors.New("--delete is about a policy of the cluster: leave out -f, --crd and --local")
 	case name == "" && len(o.files) == 0:
 		return errors.New("which policy? Name it as the argument, for example crontabs.example.com, or pass a file with -f")
-	case o.sample < 0:
-		return fmt.Errorf("--sample must not be negative, is %d", o.sample)
-	case o.pageSize < 1:
-		return fmt.Errorf("--page-size must be at least 1, is %d", o.pageSize)
 	}
 	return o.output.validate()
 }
@@ -122,13 +115,9 @@ func (o *planOptions) run(command *cobra.Command, name string) error {
 		return err
 	}
 	if o.local {
-		if in.CRD == nil {
-			return fmt.Errorf("--local reads no cluster: pass the CustomResourceDefinition %s with --crd or -f", in.Policy.Name)
-		}
-		in.State = observed.Cluster{Settings: o.settings(), Now: time.Now(), Policy: policyNamed(in.Policy.Name)}
 		err = o.tryFiles(ctx, &in, objects)
 	} else {
-		err = o.tryCluster(ctx, &in, name, command.ErrOrStderr())
+		err = o.tryCluster(ctx, &in, command.ErrOrStderr())
 	}
 	if err != nil {
 		return err
@@ -147,89 +136,36 @@ func (o *planOptions) run(command *cobra.Command, name string) error {
 	return nil
 }
 
-// read reads what changes from files, and the objects in them.
+// read reads what changes from files, and the objects in them. The policy that is observed has only its name.
 func (o *planOptions) read(ctx context.Context, name string, stdin io.Reader) (in plan.Input, objects []manifest.Object, err error) {
 	in = plan.Input{Program: o.program, Deletes: o.deletes, FromFiles: o.local}
-	if len(o.files) > 0 {
-		if objects, err = readObjects(o.files, stdin); err != nil {
-			return in, nil, err
-		}
-		if in.Policy, in.CRD, err = changesIn(ctx, sourcesOf(o.files), objects, name, o.local); err != nil {
-			return in, nil, err
-		}
-	}
-	if o.crd != "" {
-		if in.Policy != nil {
-			name = in.Policy.Name
-		}
-		in.CRD, err = definitionIn(o.crd, name)
-	}
-	return in, objects, err
-}
-
-// changesIn returns the policy and the CustomResourceDefinition in files; nil if there is none.
-func changesIn(ctx context.Context, files string, all []manifest.Object, name string, needsPolicy bool) (*v1alpha1.ConversionPolicy, *apiextensionsv1.CustomResourceDefinition, error) {
-	from := definitions{policy: files}
-	policies, err := ofKind(from.policy, all, v1alpha1.GroupVersion.Group, policyManifest)
-	known, errCRD := ofKind(from.policy, all, apiextensionsv1.GroupName, definitionManifest)
-	switch {
-	case err != nil && (needsPolicy || errCRD != nil):
-		return nil, nil, err
-	case err != nil && name == "" && len(known) == 1:
-		name = known[0].Name
-	case err != nil && name == "":
-		return nil, nil, fmt.Errorf("which CustomResourceDefinition of %s? Name its policy as the argument: %s", from.policy, strings.Join(namesOf(known), ", "))
-	case name == "":
-		if name, err = from.nameOf(policies, known); err != nil {
-			return nil, nil, err
-		}
-	}
-	var policy *v1alpha1.ConversionPolicy
-	if len(policies) > 0 {
-		found, err := named(from.policy, policies, name)
+	in.State = observed.Cluster{Settings: o.settings(), Now: time.Now()}
+	if files := slices.Concat(o.files, slices.DeleteFunc([]string{o.crd}, func(file string) bool { return file == "" })); len(files) > 0 {
+		found, err := readRevision(ctx, files, stdin)
 		if err != nil {
-			return nil, nil, err
+			return in, nil, err
 		}
-		if policy, err = policyOf(ctx, found); err != nil {
-			return nil, nil, err
+		if all := found.names(); name == "" && len(all) > 1 {
+			return in, nil, fmt.Errorf("which policy of %s? Name one as the argument: %s", sourcesOf(files), strings.Join(all, ", "))
+		} else if name == "" {
+			name = all[0]
+		}
+		in.Policy, in.CRD, objects = found.policies[name], found.crds[name], found.others
+		if in.Policy == nil && in.CRD == nil {
+			return in, nil, fmt.Errorf("%s has neither a ConversionPolicy nor a CustomResourceDefinition %s, only: %s", sourcesOf(files), name, strings.Join(found.names(), ", "))
+		}
+		if o.local && (in.Policy == nil || in.CRD == nil) {
+			return in, nil, fmt.Errorf("--local reads no cluster: pass the ConversionPolicy and the CustomResourceDefinition %s with -f", name)
 		}
 	}
-	if !slices.Contains(namesOf(known), name) {
-		return policy, nil, nil
-	}
-	found, err := named(from.policy, known, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	crd, err := verify.ReadDefinition(found)
-	return policy, crd, err
-}
-
-// definitionIn returns the CustomResourceDefinition of a name in a file; the only one if the name is empty.
-func definitionIn(file, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	all, err := objectsIn(file)
-	if err != nil {
-		return nil, err
-	}
-	known, err := ofKind(file, all, apiextensionsv1.GroupName, definitionManifest)
-	if err != nil {
-		return nil, err
-	}
-	found, err := named(file, known, name)
-	if err != nil {
-		return nil, err
-	}
-	return verify.ReadDefinition(found)
+	in.State.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return in, objects, nil
 }
 
 // settings are those of a manager with its default flags.
 func (o *planOptions) settings() observed.Settings {
 	return observed.Settings{Namespace: o.namespace, PropagationDelay: observed.DefaultPropagationDelay, ProofLifetime: observed.DefaultProofLifetime,
 		SizeAdmission: true, DependentsAccount: names.DependentsAccount}
-}
-
-func policyNamed(name string) *v1alpha1.ConversionPolicy {
-	return &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
 // tryFiles tests the rules on the objects in files.
@@ -264,16 +200,12 @@ func checkerOf(in *plan.Input) (*verify.Checker, error) {
 }
 
 // tryCluster reads the state of the cluster, and tests the rules on its objects.
-func (o *planOptions) tryCluster(ctx context.Context, in *plan.Input, name string, stderr io.Writer) error {
-	api, err := connect(o.config)
-	if err != nil {
-		return err
-	}
+func (o *planOptions) tryCluster(ctx context.Context, in *plan.Input, stderr io.Writer) error {
 	from, err := connectToRead(o.config)
 	if err != nil {
 		return err
 	}
-	if err := o.observe(ctx, api, in, name); err != nil || in.State.CRD == nil {
+	if err := o.observe(ctx, in); err != nil || in.State.CRD == nil {
 		return err
 	}
 	version, _, err := live.VersionToRead(in.State.CRD)
@@ -285,16 +217,11 @@ func (o *planOptions) tryCluster(ctx context.Context, in *plan.Input, name strin
 		return err
 	}
 	if checker != nil && slices.Contains(checker.Versions(), version) {
-		if _, err := o.inCluster(from, stderr)(ctx, checker, in.State.Policy.Name); err != nil {
-			return err
-		}
+		_, err := o.inCluster(from, stderr)(ctx, checker, in.State.Policy.Name)
 		in.Objects = checker.Report("")
 		in.Total = int64(in.Objects.Objects)
+		return err
 	}
-	if in.Objects != nil && o.sample == 0 {
-		return nil
-	}
-	in.Total = 0
 	err = from.Heads(ctx, crds.Resource(in.State.CRD, version), func(live.Head) bool {
 		in.Total++
 		return true
@@ -306,21 +233,17 @@ func (o *planOptions) tryCluster(ctx context.Context, in *plan.Input, name strin
 }
 
 // observe reads the state of the cluster for a policy, which may not exist yet.
-func (o *planOptions) observe(ctx context.Context, api client.Client, in *plan.Input, name string) error {
-	switch {
-	case in.Policy != nil:
-		name = in.Policy.Name
-	case in.CRD != nil:
-		name = in.CRD.Name
+func (o *planOptions) observe(ctx context.Context, in *plan.Input) error {
+	api, err := connect(o.config)
+	if err != nil {
+		return err
 	}
-	current := &v1alpha1.ConversionPolicy{}
-	err := api.Get(ctx, client.ObjectKey{Name: name}, current)
+	current := in.State.Policy
+	err = api.Get(ctx, client.ObjectKeyFromObject(current), current)
 	switch {
 	case apierrors.IsNotFound(err) && in.Policy == nil:
-		return noPolicy(name)
-	case apierrors.IsNotFound(err):
-		current = policyNamed(name)
-	case err != nil:
+		return noPolicy(current.Name)
+	case err != nil && !apierrors.IsNotFound(err):
 		return policyReadError(err)
 	}
 	wanted := current.DeepCopy()

@@ -60,7 +60,7 @@ func (in Input) needs(report *Report, end *observed.Cluster) []Need {
 	}
 	if report.takes("Create") {
 		add(OfAdmission, "admission webhooks for the kind answer, and accept the objects unchanged")
-		add(OfStorage, "etcd has room to write each of %d objects once more", report.Objects)
+		add(OfStorage, "etcd has room to write each of %d objects again", report.Objects)
 	}
 	for _, entry := range end.Policy.Spec.Retirement {
 		if entry.Action != v1alpha1.RetirementUnserve && entry.Action != v1alpha1.RetirementRemove {

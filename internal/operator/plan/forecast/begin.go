@@ -28,6 +28,7 @@ const kubectl = "kubectl"
 // Begin returns a simulated cluster in a state that was observed without Secrets, probes and checks: every
 // converter pod is ready, and answers as it should, and certificates are valid.
 func Begin(state observed.Cluster) *Cluster {
+	state.Now = state.Now.Truncate(time.Second) // as in a status
 	c := &Cluster{State: &state, Fleets: map[string]*Fleet{}, place: observed.FleetOf(state.Policy)}
 	for _, fleet := range state.Fleets {
 		if fleet.Found {
