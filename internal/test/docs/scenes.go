@@ -60,6 +60,7 @@ var scenes = map[string][]Part{
 	"rules": {
 		{"writing-rules.md", "Try rules before you apply them"},
 		{Page: "drafting.md"},
+		{Page: "planning.md"},
 		{Page: "rewriting.md"},
 		{Page: "backups.md"},
 		{Page: "report.md"},
@@ -71,6 +72,7 @@ var scenes = map[string][]Part{
 		{"commands.md", "conversion-operator draft"},
 		{"commands.md", "conversion-operator explain"},
 		{"commands.md", "conversion-operator export"},
+		{"commands.md", "conversion-operator plan"},
 		{"commands.md", "conversion-operator report"},
 		{"commands.md", "conversion-operator rewrite"},
 		{"commands.md", "conversion-operator verify"},
