@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -25,8 +26,10 @@ func TestActivation(t *testing.T) {
 	t.Parallel()
 	const group, crd = "activation.example.com", "crontabs.activation.example.com"
 	define(t, group, "v1beta1")
+	forecast := foresee(t, crd, []client.Object{newPolicy(t, group, nil)})
 	createPolicy(t, group, nil)
 	waitReady(t, crd, v1alpha1.ReasonWaitingForVersion)
+	forecast.check(t)
 	active := getCRD(t, crd)
 	expect.Equal(t, "the CustomResourceDefinition has generation", 2, active.Generation)
 	checkConversion(t, active)
@@ -57,8 +60,10 @@ func checkNewVersion(t *testing.T, group string) {
 	t.Helper()
 	name := "crontabs." + group
 	before := getPolicy(t, name).Status.Revision
+	forecast := foresee(t, name, []client.Object{manifest(t, group, "v1beta1", "v1")})
 	serve(t, group, "v1beta1", "v1")
 	waitReady(t, name, v1alpha1.ReasonSucceeded)
+	forecast.check(t)
 	after := getPolicy(t, name).Status.Revision
 	if after == before {
 		t.Fatal("the ruleset did not change with the version")

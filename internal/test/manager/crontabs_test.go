@@ -137,6 +137,11 @@ func createObject(t *testing.T, object *unstructured.Unstructured, fields string
 
 func createPolicy(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) {
 	t.Helper()
+	expect.NoError(t, cluster.Create(t.Context(), newPolicy(t, group, change)))
+}
+
+func newPolicy(t *testing.T, group string, change func(*v1alpha1.ConversionPolicy)) *v1alpha1.ConversionPolicy {
+	t.Helper()
 	policy := &v1alpha1.ConversionPolicy{}
 	expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil, `
 metadata: {name: crontabs.%s}
@@ -148,7 +153,7 @@ spec:
 	if change != nil {
 		change(policy)
 	}
-	expect.NoError(t, cluster.Create(t.Context(), policy))
+	return policy
 }
 
 // shared has the rules served by the fleet default, whose pods all such policies share.

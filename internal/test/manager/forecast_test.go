@@ -1,0 +1,90 @@
+//go:build integration
+
+// Copyright The conversion-operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/cli/plan"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
+	"github.com/conversion-operator/conversion-operator/internal/operator/scheme"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+)
+
+// forecasted is a forecast that is compared with what happens.
+type forecasted struct {
+	policy string
+	report plan.Report
+	// logged is the length of the log before.
+	logged int
+}
+
+// foresee forecasts what happens if these objects are applied, or with the arguments of the command plan.
+func foresee(t *testing.T, policy string, applied []client.Object, args ...string) forecasted {
+	t.Helper()
+	folder := t.TempDir()
+	for _, object := range applied {
+		kind, err := apiutil.GVKForObject(object, scheme.New())
+		expect.NoError(t, err)
+		object.GetObjectKind().SetGroupVersionKind(kind)
+		text, err := yaml.Marshal(object)
+		expect.NoError(t, err)
+		expect.NoError(t, os.WriteFile(filepath.Join(folder, kind.Kind+".yaml"), text, 0o600))
+	}
+	if len(applied) > 0 {
+		args = append(args, "-f", folder)
+	}
+	var stdout, stderr bytes.Buffer
+	command := cmd.NewRootCommand()
+	command.SetArgs(append([]string{"plan", policy, "-o", "json", "--kubeconfig", server.KubeconfigFile(t)}, args...))
+	command.SetOut(&stdout)
+	command.SetErr(&stderr)
+	f := forecasted{policy: policy, logged: len(logged.String())}
+	if err := command.ExecuteContext(t.Context()); cmd.ExitCode(err) > 1 {
+		t.Fatalf("plan: %v: %s", err, stderr.String())
+	}
+	expect.NoError(t, json.Unmarshal(stdout.Bytes(), &f.report))
+	return f
+}
+
+// check compares the writes of the operator with those that it has logged since, in order. A step may be
+// repeated until its effect is observed.
+func (f forecasted) check(t *testing.T) {
+	t.Helper()
+	var said []string
+	for _, stage := range f.report.Stages {
+		for _, action := range stage.Actions {
+			if action.By == forecast.Operator && action.Kind == forecast.Write && action.Step != "Apply" {
+				said = append(said, action.Text)
+			}
+		}
+	}
+	said = slices.Compact(said)
+	happened := func() (steps []string) {
+		for line := range strings.Lines(logged.String()[f.logged:]) {
+			_, values, found := strings.Cut(line, "Carried out a step\t")
+			var of struct{ Policy, Step string }
+			if found && json.Unmarshal([]byte(values), &of) == nil && of.Policy == f.policy {
+				steps = append(steps, of.Step)
+			}
+		}
+		return slices.Compact(steps)
+	}
+	expect.Eventually(t, "the operator does what was forecast: "+strings.Join(said, "; "), func() (bool, string) {
+		return slices.Equal(happened(), said), strings.Join(happened(), "; ")
+	})
+}
