@@ -140,26 +140,36 @@ func (o *planOptions) run(command *cobra.Command, name string) error {
 func (o *planOptions) read(ctx context.Context, name string, stdin io.Reader) (in plan.Input, objects []manifest.Object, err error) {
 	in = plan.Input{Program: o.program, Deletes: o.deletes, FromFiles: o.local}
 	in.State = observed.Cluster{Settings: o.settings(), Now: time.Now()}
-	if files := slices.Concat(o.files, slices.DeleteFunc([]string{o.crd}, func(file string) bool { return file == "" })); len(files) > 0 {
+	files := slices.DeleteFunc(append(slices.Clone(o.files), o.crd), func(file string) bool { return file == "" })
+	if len(files) > 0 {
 		found, err := readRevision(ctx, files, stdin)
 		if err != nil {
 			return in, nil, err
 		}
-		if all := found.names(); name == "" && len(all) > 1 {
-			return in, nil, fmt.Errorf("which policy of %s? Name one as the argument: %s", sourcesOf(files), strings.Join(all, ", "))
-		} else if name == "" {
-			name = all[0]
+		if name, err = o.choose(found, name, sourcesOf(files)); err != nil {
+			return in, nil, err
 		}
 		in.Policy, in.CRD, objects = found.policies[name], found.crds[name], found.others
-		if in.Policy == nil && in.CRD == nil {
-			return in, nil, fmt.Errorf("%s has neither a ConversionPolicy nor a CustomResourceDefinition %s, only: %s", sourcesOf(files), name, strings.Join(found.names(), ", "))
-		}
-		if o.local && (in.Policy == nil || in.CRD == nil) {
-			return in, nil, fmt.Errorf("--local reads no cluster: pass the ConversionPolicy and the CustomResourceDefinition %s with -f", name)
-		}
 	}
 	in.State.Policy = &v1alpha1.ConversionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	return in, objects, nil
+}
+
+// choose returns the name of the policy of which the files have what is needed.
+func (o *planOptions) choose(found revision, name, files string) (string, error) {
+	all := found.names()
+	switch {
+	case name == "" && len(all) > 1:
+		return "", fmt.Errorf("which policy of %s? Name one as the argument: %s", files, strings.Join(all, ", "))
+	case name == "":
+		name = all[0]
+	case !slices.Contains(all, name):
+		return "", fmt.Errorf("%s has neither a ConversionPolicy nor a CustomResourceDefinition %s, only: %s", files, name, strings.Join(all, ", "))
+	}
+	if o.local && (found.policies[name] == nil || found.crds[name] == nil) {
+		return "", fmt.Errorf("--local reads no cluster: pass the ConversionPolicy and the CustomResourceDefinition %s with -f", name)
+	}
+	return name, nil
 }
 
 // settings are those of a manager with its default flags.

@@ -309,6 +309,9 @@ func (w *world) do(s step.Step) {
 	case step.StoreRulesets:
 		expect.Equal(w.t, "owner of the rulesets", names.Child(crontabs), s.Owner)
 	}
+	if text := step.Describe(s); text == "" || strings.Contains(text, "{") {
+		w.t.Errorf("%T has no text: %q", s, text)
+	}
 	w.Do(s)
 	expect.NoError(w.t, w.Err)
 	if apply, is := s.(step.Apply); is {
