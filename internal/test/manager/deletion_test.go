@@ -36,9 +36,12 @@ func TestBlock(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonInUse, []string{"v1beta1 is served"})
 	checkIdle(t, active.Name)
+	forecast := foresee(t, active.Name, []client.Object{manifest(t, active.Spec.Group, "v1")})
+	expect.Equal(t, "the policy is gone at the end of the forecast", true, forecast.report.End.Gone)
 	changeCRD(t, active.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] })
 	waitForRelease(t, active.Name)
 	waitUntilNothingIsLeft(t, active.Name)
+	forecast.check(t)
 }
 
 // waitForRelease waits for strategy None, while the pods still run.
