@@ -76,4 +76,26 @@ func checkNewVersion(t *testing.T, group string) {
 		}
 		return slices.Equal(hashes, []string{after}), strings.Join(hashes, " and ")
 	})
+	checkChanges(t, name)
+}
+
+// checkChanges: other changes of the policy have the forecast steps, too: another storage version with a
+// migration, other rules, and another place.
+func checkChanges(t *testing.T, name string) {
+	t.Helper()
+	for _, change := range []func(*v1alpha1.ConversionPolicySpec){
+		func(spec *v1alpha1.ConversionPolicySpec) { spec.StorageVersion, spec.Migration.Trigger = "v1", "now" },
+		func(spec *v1alpha1.ConversionPolicySpec) {
+			spec.Converter.Declarative.Spokes[0].Rules[0].Format.Template = "{host}/{port}"
+		},
+		func(spec *v1alpha1.ConversionPolicySpec) { spec.Workload = nil },
+	} {
+		before := getPolicy(t, name)
+		policy := before.DeepCopy()
+		change(&policy.Spec)
+		forecast := foresee(t, name, []client.Object{policy.DeepCopy()})
+		expect.NoError(t, cluster.Patch(t.Context(), policy, client.MergeFrom(before)))
+		forecast.check(t)
+		waitReady(t, name, v1alpha1.ReasonSucceeded)
+	}
 }
