@@ -12,7 +12,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
-	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/retirement"
 )
 
@@ -43,7 +42,7 @@ func (r *Report) takes(step string) bool {
 }
 
 // needs follow from the steps of the path.
-func (in Input) needs(report *Report, end *observed.Cluster) []Need {
+func (in Input) needs(report *Report, policy *v1alpha1.ConversionPolicy) []Need {
 	needs := []Need{}
 	add := func(of NeedOf, text string, args ...any) { needs = append(needs, Need{of, fmt.Sprintf(text, args...)}) }
 	if report.takes("SwitchCRD") {
@@ -62,7 +61,7 @@ func (in Input) needs(report *Report, end *observed.Cluster) []Need {
 		add(OfAdmission, "admission webhooks for the kind answer, and accept the objects unchanged")
 		add(OfStorage, "etcd has room to write each of %d objects again", report.Objects)
 	}
-	for _, entry := range end.Policy.Spec.Retirement {
+	for _, entry := range policy.Spec.Retirement {
 		if entry.Action != v1alpha1.RetirementUnserve && entry.Action != v1alpha1.RetirementRemove {
 			continue
 		}
@@ -75,7 +74,7 @@ func (in Input) needs(report *Report, end *observed.Cluster) []Need {
 }
 
 // assumptions are what the forecast does not know.
-func (in Input) assumptions(report *Report) []string {
+func (in Input) assumptions(report *Report, policy *v1alpha1.ConversionPolicy) []string {
 	all := []string{"converter pods start, and answer as they should; their certificates are valid, and an API server reaches them"}
 	if in.FromFiles {
 		all = append(all, "there is no cluster: no converter runs, the fleet of the policy exists, and the CustomResourceDefinition is as in the file")
@@ -90,15 +89,7 @@ func (in Input) assumptions(report *Report) []string {
 	}
 	all = append(all, "no client changes the policy, the CustomResourceDefinition or an object meanwhile, or requests an old version")
 	if report.takes("Create") {
-		all = append(all, fmt.Sprintf("a migration rewrites %d objects a second, as on two cores without other load", forecast.ObjectsPerSecond(in.policy())))
+		all = append(all, fmt.Sprintf("a migration rewrites %d objects a second, as on two cores without other load", forecast.ObjectsPerSecond(policy)))
 	}
 	return append(all, "the manager runs with its default flags")
-}
-
-// policy is the one of the path.
-func (in Input) policy() *v1alpha1.ConversionPolicy {
-	if in.Policy != nil {
-		return in.Policy
-	}
-	return in.State.Policy
 }

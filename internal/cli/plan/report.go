@@ -73,7 +73,7 @@ func Of(in Input) (*Report, error) {
 	if !report.End.Ready && !report.End.Gone {
 		report.Next = in.advise(cluster.State.Policy)
 	}
-	report.Needs, report.Assumptions = in.needs(report, cluster.State), in.assumptions(report)
+	report.Needs, report.Assumptions = in.needs(report, cluster.State.Policy), in.assumptions(report, cluster.State.Policy)
 	return report, nil
 }
 
@@ -91,7 +91,7 @@ func (in Input) change(cluster *forecast.Cluster) (begin []forecast.Action) {
 	}
 	if in.FromFiles {
 		if fleet := observed.FleetOf(cluster.State.Policy); fleet != "" {
-			cluster.AddFleet(fleet)
+			cluster.CreateFleet(fleet)
 		}
 	}
 	if in.CRD != nil && cluster.ApplyDefinition(in.CRD) {

@@ -33,6 +33,8 @@ import (
 func TestBlock(t *testing.T) {
 	t.Parallel()
 	active := activate(t, "block.leaving.example.com", nil)
+	blocked := foresee(t, active.Name, nil, "--delete").report.End
+	expect.Equal(t, "end of the forecast", v1alpha1.DeletionBlockedCondition+" "+v1alpha1.ReasonInUse, blocked.Condition+" "+blocked.Reason)
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, active.Name)))
 	waitFor(t, active.Name, v1alpha1.DeletionBlockedCondition, metav1.ConditionTrue, v1alpha1.ReasonInUse, []string{"v1beta1 is served"})
 	checkIdle(t, active.Name)

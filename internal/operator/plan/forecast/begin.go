@@ -164,13 +164,6 @@ func (c *Cluster) startPods() {
 	}
 }
 
-// AddFleet lets a fleet exist.
-func (c *Cluster) AddFleet(name string) {
-	if c.Fleets[name] == nil {
-		c.CreateFleet(name)
-	}
-}
-
 // ApplyPolicy changes the spec of the policy, as a user does, and reports whether that changes anything.
 func (c *Cluster) ApplyPolicy(policy *v1alpha1.ConversionPolicy) (changed bool) {
 	current := c.State.Policy.DeepCopy()

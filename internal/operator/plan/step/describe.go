@@ -69,8 +69,8 @@ func Describe(s Step) string {
 			return fmt.Sprint(is)
 		}
 	})
-	if clear, is := s.(ClearManagedFields); is && len(clear.Discard) > 0 {
-		text += ", and discard their preserved " + strings.Join(clear.Discard, ", ")
+	if clears, is := s.(ClearManagedFields); is && len(clears.Discard) > 0 {
+		text += ", and discard their preserved " + strings.Join(clears.Discard, ", ")
 	}
 	return text
 }
