@@ -93,6 +93,9 @@ func (in Input) change(cluster *forecast.Cluster) (begin []forecast.Action) {
 		if fleet := observed.FleetOf(cluster.State.Policy); fleet != "" {
 			cluster.CreateFleet(fleet)
 		}
+		if observed.ExternalServerName(cluster.State.Policy.Spec.Converter) != "" {
+			cluster.State.External.Endpoints = []observed.Pod{{Name: "endpoint", Ready: true, Scheduled: true, Proof: &observed.Proof{}}}
+		}
 	}
 	if in.CRD != nil && cluster.ApplyDefinition(in.CRD) {
 		acts("apply CustomResourceDefinition %s", name)

@@ -5,7 +5,6 @@ package plan_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -195,11 +194,7 @@ func (w *world) observe() {
 // snapshot is everything that a decision depends on, but the time.
 func (w *world) snapshot() string {
 	w.observe()
-	state := *w.observed
-	state.Now = time.Time{}
-	text, err := json.Marshal(state)
-	expect.NoError(w.t, err)
-	return string(text)
+	return w.Snapshot()
 }
 
 func (w *world) tellReady(is v1alpha1.ConversionPolicyStatus) {

@@ -289,6 +289,11 @@ func (d *driver) soaks() time.Duration {
 
 func (d *driver) end() {
 	gate := gateOf(&d.State.Policy.Status)
+	if last := &d.path.Stages[len(d.path.Stages)-1]; !apimeta.IsStatusConditionTrue(d.State.Policy.Status.Conditions, v1alpha1.ReadyCondition) {
+		for i := len(last.Actions) - 1; i >= 0 && last.Actions[i].Kind == Wait; i-- {
+			last.Actions = last.Actions[:i] // nothing has come of it
+		}
+	}
 	d.path.Stages = slices.DeleteFunc(d.path.Stages, func(stage Stage) bool { return len(stage.Actions) == 0 })
 	d.path.Takes = metav1.Duration{Duration: d.wrote.Sub(d.begin).Round(time.Second)}
 	d.path.End = End{
