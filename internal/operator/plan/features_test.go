@@ -17,7 +17,7 @@ import (
 // declare sets a field of a version in the manifest; nil removes it.
 func (w *world) declare(version, field string, value any) {
 	w.t.Helper()
-	versions := w.versions()
+	versions := w.Versions()
 	_, index := crds.Version(w.observed.CRD, version)
 	versions[index][field] = value
 	w.putVersions("kubectl", versions)
@@ -65,7 +65,7 @@ func TestRemovalThatAPIServersRefuse(t *testing.T) {
 	w.observed.Policy.Spec.Retirement[0].After = &metav1.Duration{}
 	promoted(w)
 	w.settleAPIServers()
-	versions := w.versions()
+	versions := w.Versions()
 	fields := []any{map[string]any{"jsonPath": ".spec.host"}}
 	versions[1]["selectableFields"] = fields
 	next := map[string]any{"name": "v2", "served": true, "storage": false, "selectableFields": fields,
