@@ -5,7 +5,7 @@ package audit
 
 // checks run in this order, independent of each other.
 var checks = []func(*Observed) []Finding{
-	storedVersions, upgrade, features, noneBetween, caBundle, handshake, service, reviewVersions, bootstrap, reads,
+	storedVersions, upgrade, features, refusedByOLM, noneBetween, caBundle, handshake, service, reviewVersions, bootstrap, reads,
 	pruned, managers, deprecated, established, structural, terminating, policy,
 }
 

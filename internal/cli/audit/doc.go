@@ -9,6 +9,7 @@
 //
 //	stored.go      versions in which objects may still be stored
 //	features.go    subresources, selectable fields and columns that clients without a version do not find
+//	olm.go         changes that OLM 1 refuses to install
 //	none.go        strategy None between versions that differ
 //	cabundle.go    what API servers trust of a conversion webhook
 //	webhook.go     where its calls go, and whether they arrive

@@ -56,6 +56,7 @@ const (
 	UpgradeDropsStoredVersion ID = "UpgradeDropsStoredVersion"
 	UpgradeRestrictsVersion   ID = "UpgradeRestrictsVersion"
 	UpgradeLosesFeature       ID = "UpgradeLosesFeature"
+	OLMRefuses                ID = "OLMRefuses"
 	PreferredVersionLacks     ID = "PreferredVersionLacks"
 	AutoscalerWithoutScale    ID = "AutoscalerWithoutScale"
 	SelectableFieldsRefused   ID = "SelectableFieldsRefused"
@@ -109,6 +110,7 @@ var Kinds = []Kind{
 	{UpgradeDropsStoredVersion, SeverityError, "a manifest of --upgrade lacks a version in which objects may be stored: the API server will refuse it"},
 	{UpgradeRestrictsVersion, SeverityWarning, "a manifest of --upgrade accepts fewer values at a version: API servers will refuse or prune the others when objects are written, also by a migration"},
 	{UpgradeLosesFeature, SeverityWarning, "clients of a manifest of --upgrade no longer find a subresource, a selectable field, a column or a name of the kind"},
+	{OLMRefuses, SeverityWarning, "the check of OLM 1 before an upgrade of a bundle will refuse a manifest of --upgrade"},
 	{PreferredVersionLacks, SeverityWarning, "clients that name no version use the preferred one, which lacks a subresource, a selectable field or a column of another version"},
 	{AutoscalerWithoutScale, SeverityError, "HorizontalPodAutoscalers cannot scale objects, because the preferred version has no subresource scale, now or after --upgrade"},
 	{SelectableFieldsRefused, SeverityError, "all versions have the same selectableFields, and their schemas differ: the API server will refuse the manifest"},

@@ -26,6 +26,8 @@ type Observed struct {
 	Source string
 	// Next is the manifest that is about to replace CRD.
 	Next *apiextensionsv1.CustomResourceDefinition
+	// Bundle for OLM that has Next, nil if none is known.
+	Bundle *Bundle
 	// Policy is the ConversionPolicy of the same name.
 	Policy *v1alpha1.ConversionPolicy
 	// Service of the webhook.

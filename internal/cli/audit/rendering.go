@@ -21,6 +21,8 @@ type Rendering struct {
 	// Services by name, because manifests often have no namespace. They are nil if the rendering has neither pods
 	// nor Services: then these are elsewhere.
 	Services map[string]*Service
+	// Bundle for OLM that the files are, nil if they have no ClusterServiceVersion.
+	Bundle *Bundle
 }
 
 // Service returns the Service of the rendering that a definition calls, not found if it has none; nil if that

@@ -28,13 +28,16 @@ func TestStoredVersions(t *testing.T) {
 		"one that is gone": {crd: both + "status: {storedVersions: [v1alpha1, v1]}", want: []string{
 			"Error Certain StoredVersionUnknown v1alpha1: status.storedVersions lists v1alpha1, which is not in spec.versions: objects that are stored in it cannot be read"}},
 		"an upgrade that keeps all": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {
-			o.Next = definition(t, "versions: {v1 served storage: {a: string}, v2 served: {}}")
+			o.Next = definition(t, "versions: {v1 served storage: {a: string}, v2 served: {a: string}}")
 		}},
 		"an upgrade that accepts less": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {
 			o.Next = definition(t, "versions: {v1 served storage: {}, v1beta1 served: {a: integer}}")
 		}, want: []string{
 			"Warning Certain UpgradeRestrictsVersion v1: the new manifest accepts fewer values at v1: .a: the field is removed: its values are pruned",
-			"Warning Certain UpgradeRestrictsVersion v1beta1: the new manifest accepts fewer values at v1beta1: .a: type: type changed: \"string\" -> \"integer\""}},
+			"Warning Certain UpgradeRestrictsVersion v1beta1: the new manifest accepts fewer values at v1beta1: .a: type: type changed: \"string\" -> \"integer\"",
+			"Note Possible OLMRefuses v1: OLM 1 refuses changes of an existing version: .a: the field is removed",
+			`Note Possible OLMRefuses v1beta1: OLM 1 refuses changes of an existing version: .a: type: type changed: "string" -> "integer"`,
+			`Note Possible OLMRefuses -: OLM 1 refuses differences between served versions without a conversion webhook, v1beta1 -> v1: .a: only v1beta1 has the field`}},
 		"an upgrade that drops one": {crd: both + "status: {storedVersions: [v1]}", observe: func(o *Observed) {
 			o.Next = definition(t, "versions: {v2 served storage: {}, v3 served: {}}")
 		}, want: []string{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -54,8 +55,8 @@ checked what the command may not read.
 With -f, the command examines the definitions in files and reads no cluster. Each
 -f is one rendering, such as a chart with some values: the command also compares
 what they have of a definition, and looks for the Services of its webhook. With
---upgrade, it compares the definitions of the cluster with manifests that are
-about to replace them.
+--upgrade, it compares the definitions of the cluster, or of -f, with manifests
+that are about to replace them.
 
 Rights: get and list of customresourcedefinitions, conversionpolicies,
 storageversionmigrations, services, endpointslices and horizontalpodautoscalers,
@@ -104,8 +105,6 @@ func (o *auditOptions) validate(names []string) error {
 		return fmt.Errorf("--expires-within must not be negative, is %s", o.soon)
 	case len(o.files) > 0 && hasComma(o.config):
 		return errors.New("-f examines files: leave out --context")
-	case len(o.files) > 0 && len(o.upgrade) > 0:
-		return errors.New("-f and --upgrade exclude each other: --upgrade compares files with the cluster")
 	case len(names) > 0 && len(o.files)+len(o.upgrade) > 0:
 		return errors.New("name definitions, or pass files: with files, the command examines the definitions in them")
 	}
@@ -147,26 +146,24 @@ func (o *auditOptions) run(command *cobra.Command, names []string) error {
 // finder returns a function that audits files, or the cluster of a context. It has read all files.
 func (o *auditOptions) finder(command *cobra.Command, names []string) (func(context.Context) (*audit.Report, error), error) {
 	stdin := stdinOf(command)
+	next, bundle, err := o.next(stdin)
+	if err != nil {
+		return nil, err
+	}
 	if len(o.files) > 0 {
-		return func(context.Context) (*audit.Report, error) { return o.auditFiles(stdin) }, nil
+		return func(context.Context) (*audit.Report, error) { return o.auditFiles(stdin, next, bundle) }, nil
 	}
-	next := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	if len(o.upgrade) > 0 {
-		crds, err := definitionsIn(o.upgrade, stdin)
-		if err != nil {
-			return nil, err
-		}
-		for _, crd := range crds {
-			next[crd.Name], names = crd, append(names, crd.Name)
-		}
-	}
+	names = slices.AppendSeq(names, maps.Keys(next))
 	return func(ctx context.Context) (*audit.Report, error) {
-		return o.auditCluster(ctx, names, next, command.ErrOrStderr())
+		return o.auditCluster(ctx, names, next, bundle, command.ErrOrStderr())
 	}, nil
 }
 
-// auditFiles examines each argument of -f as one rendering, and compares them.
-func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
+// auditFiles examines each argument of -f as one rendering, and compares them. If there are manifests of
+// --upgrade, it examines only what they replace.
+func (o *auditOptions) auditFiles(
+	stdin io.Reader, next map[string]*apiextensionsv1.CustomResourceDefinition, bundle *audit.Bundle,
+) (*audit.Report, error) {
 	var renderings []audit.Rendering
 	var found []audit.Finding
 	names := map[string]bool{}
@@ -175,17 +172,25 @@ func (o *auditOptions) auditFiles(stdin io.Reader) (*audit.Report, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(o.upgrade) > 0 {
+			rendering.CRDs = slices.DeleteFunc(rendering.CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return next[crd.Name] == nil })
+		}
 		renderings = append(renderings, rendering)
 		for _, crd := range rendering.CRDs {
 			names[crd.Name] = true
-			for _, finding := range audit.Check(&audit.Observed{CRD: crd, Source: file, Service: rendering.Service(crd), Now: time.Now(), Soon: o.soon}) {
+			for _, finding := range audit.Check(&audit.Observed{
+				CRD: crd, Source: file, Next: next[crd.Name], Bundle: bundle, Service: rendering.Service(crd), Now: time.Now(), Soon: o.soon,
+			}) {
 				if !slices.ContainsFunc(found, func(other audit.Finding) bool { return equality.Semantic.DeepEqual(finding, other) }) {
 					found = append(found, finding) // renderings have the same findings
 				}
 			}
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0 && len(o.upgrade) > 0:
+		return nil, fmt.Errorf("%s: no CustomResourceDefinition of --upgrade %s found", sourcesOf(o.files), sourcesOf(o.upgrade))
+	case len(names) == 0:
 		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(o.files))
 	}
 	return audit.NewReport(len(names), append(found, audit.Compare(renderings)...), nil, o.threshold()), nil
@@ -207,6 +212,11 @@ func renderingOf(file string, stdin io.Reader) (audit.Rendering, error) {
 			rendering.CRDs = append(rendering.CRDs, crd)
 			continue
 		}
+		if object.Kind == "ClusterServiceVersion" {
+			if rendering.Bundle, err = audit.BundleOf(object.JSON); err != nil {
+				return rendering, fmt.Errorf("%s: %w", object, err)
+			}
+		}
 		if rendering.Services == nil && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet", "Service"}, object.Kind) {
 			rendering.Services = map[string]*audit.Service{}
 		}
@@ -222,7 +232,7 @@ func renderingOf(file string, stdin io.Reader) (audit.Rendering, error) {
 }
 
 func (o *auditOptions) auditCluster(
-	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, stderr io.Writer,
+	ctx context.Context, names []string, next map[string]*apiextensionsv1.CustomResourceDefinition, bundle *audit.Bundle, stderr io.Writer,
 ) (*audit.Report, error) {
 	config, err := reach(o.config)
 	if err != nil {
@@ -230,7 +240,7 @@ func (o *auditOptions) auditCluster(
 	}
 	progress := &progress{to: stderr, interactive: isTerminal(stderr), what: "definitions"}
 	report, err := live.Audit(ctx, config, live.Options{
-		Names: slices.Compact(slices.Sorted(slices.Values(names))), Next: next, NoReads: o.noReads, Soon: o.soon, AtOnce: o.atOnce,
+		Names: slices.Compact(slices.Sorted(slices.Values(names))), Next: next, Bundle: bundle, NoReads: o.noReads, Soon: o.soon, AtOnce: o.atOnce,
 		Threshold: o.threshold(), Now: time.Now(),
 		Progress: func(done, of int) { progress.page(int64(done), int64(of-done)) },
 	})
@@ -238,18 +248,24 @@ func (o *auditOptions) auditCluster(
 	return report, err
 }
 
-// definitionsIn returns the definitions in files, and ignores other documents.
-func definitionsIn(files []string, stdin io.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	var found []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range files {
+// next returns the manifests of --upgrade by name, and the bundle for OLM that has them. It ignores other
+// documents.
+func (o *auditOptions) next(stdin io.Reader) (next map[string]*apiextensionsv1.CustomResourceDefinition, bundle *audit.Bundle, err error) {
+	next = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, file := range o.upgrade {
 		rendering, err := renderingOf(file, stdin)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		found = append(found, rendering.CRDs...)
+		for _, crd := range rendering.CRDs {
+			next[crd.Name] = crd
+		}
+		if rendering.Bundle != nil {
+			bundle = rendering.Bundle
+		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(files))
+	if len(o.upgrade) > 0 && len(next) == 0 {
+		return nil, nil, fmt.Errorf("%s: no CustomResourceDefinition found", sourcesOf(o.upgrade))
 	}
-	return found, nil
+	return next, bundle, nil
 }

@@ -110,6 +110,11 @@ func byKro(crd *apiextensionsv1.CustomResourceDefinition) *Writer {
 	return &Writer{Tool: Kro, Source: source, Change: source}
 }
 
+// ByOLM1 reports that OLM 1 installs a CustomResourceDefinition, which checks each change of it.
+func ByOLM1(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Labels[olmV1Group+"/owner-name"] != ""
+}
+
 func byOLM(crd *apiextensionsv1.CustomResourceDefinition) *Writer {
 	if owner := crd.Labels[olmV1Group+"/owner-name"]; owner != "" {
 		source := object(cmp.Or(crd.Labels[olmV1Group+"/owner-kind"], "ClusterExtension"), olmV1Group, owner)

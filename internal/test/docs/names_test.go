@@ -33,7 +33,7 @@ var others = strings.Fields(`
 	--all --create-namespace --dry-run --enable-aggregator-routing --field-selector --force --force-conflicts --force-replace --include-crds --no-hooks --node-monitor-grace-period --override-manager
 	--selector --server-side --skip-crds --subresource --timeout --wait --watch -p -w
 	spec.ignore spec.upgrade.crds spec.upgrade.force spec.upgrade.serverSideApply spec.patches spec.wait spec.healthChecks spec.secretName
-	spec.install.crds spec.dependsOn spec.healthCheckExprs spec.paramKind status.resources spec.config.env
+	spec.install.crds spec.install.preflight.crdUpgradeSafety.enforcement spec.dependsOn spec.healthCheckExprs spec.paramKind status.resources spec.config.env
 	False Cg AllNamespaces Applications Create CreateReplace OutOfSync Skip Unknown Synced Healthy Progressing Degraded Missing Suspended
 	ContentDeletionFailed Established InvalidCABundle InternalError Terminating CustomResourceDefinition ConversionReview ConversionWebhook
 	ClusterIssuer Issuer Certificate StorageVersionMigrator StorageError IfNotPresent Merge Current InProgress Failed

@@ -66,6 +66,7 @@ var scenes = map[string][]Part{
 		{Page: "report.md"},
 		{Page: "exporting.md"},
 		{"kubectl.md", "pipeline"},
+		{"auditing.md", "An upgrade by OLM"},
 		{"commands.md", "conversion-operator archive"},
 		{"commands.md", "conversion-operator convert"},
 		{"commands.md", "conversion-operator diff"},

@@ -29,6 +29,8 @@ type Options struct {
 	Names []string
 	// Next are manifests that the user is about to apply, by name.
 	Next map[string]*apiextensionsv1.CustomResourceDefinition
+	// Bundle for OLM that has Next, nil if none is known.
+	Bundle *audit.Bundle
 	// NoReads skips the checks that need the right to read objects.
 	NoReads bool
 	// Soon is how long before its expiry a certificate is reported.
@@ -120,7 +122,7 @@ func (a *auditor) check(ctx context.Context, crd *apiextensionsv1.CustomResource
 
 func (a *auditor) observe(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) *audit.Observed {
 	o := &audit.Observed{
-		CRD: crd, Live: true, Next: a.Next[crd.Name], Now: a.Now, Soon: a.Soon,
+		CRD: crd, Live: true, Next: a.Next[crd.Name], Bundle: a.Bundle, Now: a.Now, Soon: a.Soon,
 		Policy: a.policies[crd.Name], Migrations: a.migrations[crd.Spec.Names.Plural+"."+crd.Spec.Group],
 	}
 	if o.WithoutScale() != "" {

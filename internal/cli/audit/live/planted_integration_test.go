@@ -71,7 +71,7 @@ var plants = map[string]struct {
 		return func(options *Options) {
 			options.Next = map[string]*apiextensionsv1.CustomResourceDefinition{crd.Name: next}
 		}
-	}, []string{"Error Certain UpgradeDropsStoredVersion v1beta1", "Warning Certain StoredVersionOld v1beta1", "Warning Certain UpgradeRestrictsVersion v1"}},
+	}, []string{"Error Certain UpgradeDropsStoredVersion v1beta1", "Note Possible OLMRefuses v1", "Warning Certain StoredVersionOld v1beta1", "Warning Certain UpgradeRestrictsVersion v1"}},
 
 	"webhook without objects":        {converted(newRenaming, false), []string{"Note Certain ConversionUnproven"}},
 	"webhook of a foreign authority": {converted(newForeign, true), []string{"Error Certain CABundleForeign v1beta1"}},

@@ -54,7 +54,7 @@ func hasSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 
 func compare(old, next *apiextensionsv1.CustomResourceDefinitionVersion) []Restriction {
 	var found []Restriction
-	before, after, all := validations.FlattenCRDVersion(*old), validations.FlattenCRDVersion(*next), comparators()
+	before, after, all := validations.FlattenCRDVersion(*old), validations.FlattenCRDVersion(*next), Comparators()
 	for path, diff := range validations.FlattenedCRDVersionDiff(before, after) {
 		add := func(reason string) {
 			found = append(found, Restriction{Version: old.Name, Path: strings.TrimPrefix(path, root), Reason: reason})
@@ -91,8 +91,8 @@ func isFirstRemoved(path string, after map[string]*apiextensionsv1.JSONSchemaPro
 	return parent != nil && parent.AdditionalProperties == nil && (parent.XPreserveUnknownFields == nil || !*parent.XPreserveUnknownFields)
 }
 
-// comparators are those of crdify that find values which were accepted.
-func comparators() []validations.Comparator[apiextensionsv1.JSONSchemaProps] {
+// Comparators are those of crdify that find values which were accepted.
+func Comparators() []validations.Comparator[apiextensionsv1.JSONSchemaProps] {
 	all := []validations.Validation{
 		&property.Enum{EnumConfig: property.EnumConfig{AdditionPolicy: property.AdditionPolicyAllow}}, &property.Required{}, &property.Type{},
 		&property.Maximum{}, &property.MaxItems{}, &property.MaxLength{}, &property.MaxProperties{},
