@@ -16,8 +16,10 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
+	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 )
 
 // compiledRules caches compiled rules: they are compiled once for each generation of a policy and
@@ -30,10 +32,12 @@ type compiled struct {
 	result compile.Result
 }
 
-// generations identify the compiled specs: rules and schemas depend on nothing else.
+// generations identify the compiled specs, and whether Crossplane writes the CustomResourceDefinition: rules
+// and schemas depend on nothing else.
 type generations struct {
 	policy, crd                     types.UID
 	policyGeneration, crdGeneration int64
+	composite                       bool
 }
 
 func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResourceDefinition) compile.Result {
@@ -41,7 +45,7 @@ func (c *compiledRules) result(policy *v1alpha1.ConversionPolicy, crd *apiextens
 	if declarative == nil {
 		return compile.Result{}
 	}
-	current := generations{policy.UID, crd.UID, policy.Generation, crd.Generation}
+	current := generations{policy.UID, crd.UID, policy.Generation, crd.Generation, crds.CompositeOf(crd) != nil}
 	known, found := c.get(policy.Name)
 	if found && known.generations == current {
 		return known.result
@@ -58,7 +62,7 @@ var compilations = make(slots, runtime.GOMAXPROCS(0))
 func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) compile.Result {
 	compilations <- struct{}{}
 	defer compilations.release()
-	result := compile.Compile(crd, rules)
+	result := verify.CompileRules(crd, rules)
 	result.Leaves = nil
 	return result
 }
