@@ -12,6 +12,7 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ type world struct {
 // fuzzWorlds tests a law in worlds that the fuzzer chooses, with several objects in each. The law must have counted each of the parts.
 func fuzzWorlds(f *testing.F, law func(t *testing.T, w *world), parts ...string) {
 	c := newTally(f, 16, parts...)
+	previous := debug.SetGCPercent(400) // garbage of many small worlds is a third of the work of a law
+	f.Cleanup(func() { debug.SetGCPercent(previous) })
 	f.Fuzz(func(t *testing.T, seed uint64, choices []byte) {
 		if c.isOver() {
 			return

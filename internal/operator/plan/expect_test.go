@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -191,6 +192,7 @@ func produce(condition metav1.Condition) {
 // nothing about that.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetGCPercent(400) // garbage of many small states is a third of the work of these tests
 	code := m.Run()
 	all := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
 	if code == 0 && all {

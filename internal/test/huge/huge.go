@@ -95,7 +95,7 @@ func NewServer(t *testing.T, answers map[string]string) *Server {
 		s.list(w, r)
 	}))
 	t.Cleanup(server.Close)
-	s.Config = &rest.Config{Host: server.URL}
+	s.Config = &rest.Config{QPS: -1, Host: server.URL}
 	return s
 }
 
