@@ -8,8 +8,11 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
@@ -42,6 +45,12 @@ type Cluster struct {
 
 	// place is the fleet of which the certificate was observed last.
 	place string
+	// compiled are the rules that were compiled last, and from what: most plans have the same.
+	compiled struct {
+		rules  *v1alpha1.DeclarativeConverter
+		crd    *apiextensionsv1.CustomResourceDefinition
+		result compile.Result
+	}
 }
 
 func (c *Cluster) tell(format string, args ...any) {
@@ -60,13 +69,24 @@ func (c *Cluster) note(err error) {
 
 // Plan compiles the rules, lets pods answer, and makes the next plan.
 func (c *Cluster) Plan() plan.Plan {
-	c.State.Rules = compile.Result{}
-	if declarative := c.State.Policy.Spec.Converter.Declarative; c.State.CRD != nil && declarative != nil {
-		c.State.Rules = compile.Compile(c.State.CRD, declarative)
-	}
+	c.State.Rules = c.compile()
 	c.Observe()
 	c.findLeftovers()
 	return plan.Make(*c.State)
+}
+
+// compile compiles the rules if they or the CustomResourceDefinition have changed.
+func (c *Cluster) compile() compile.Result {
+	rules, last := c.State.Policy.Spec.Converter.Declarative, &c.compiled
+	if c.State.CRD == nil || rules == nil {
+		return compile.Result{}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{Spec: c.State.CRD.Spec}
+	crd.Name, crd.Spec.Conversion = c.State.CRD.Name, nil
+	if !equality.Semantic.DeepEqual(last.rules, rules) || !equality.Semantic.DeepEqual(last.crd, crd) {
+		last.rules, last.crd, last.result = rules.DeepCopy(), crd.DeepCopy(), compile.Compile(crd, rules)
+	}
+	return last.result
 }
 
 // Do carries out one step.
