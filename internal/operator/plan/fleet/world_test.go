@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/fleet"
+	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
@@ -267,25 +267,11 @@ func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
 	return pair
 }
 
-// patched is a Secret with what a step writes; what is nil is removed.
 func (w *world) patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) *corev1.Secret {
 	w.t.Helper()
-	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}, Data: map[string][]byte{}}
-	} else if secret.ResourceVersion != version {
-		w.t.Fatalf("Secret %s is written at resourceVersion %q and has %q", name, version, secret.ResourceVersion)
-	}
-	secret = secret.DeepCopy()
-	next, _ := strconv.Atoi(secret.ResourceVersion)
-	secret.ResourceVersion = strconv.Itoa(next + 1)
-	for key, value := range data {
-		secret.Data[key] = value
-		if value == nil {
-			delete(secret.Data, key)
-		}
-	}
-	maps.Copy(secret.Annotations, annotations)
-	return secret
+	patched, err := forecast.Patched(secret, name, version, data, annotations)
+	expect.NoError(w.t, err)
+	return patched
 }
 
 // meet lets every API server verify every pod.

@@ -4,6 +4,7 @@
 package forecast
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -55,13 +56,19 @@ func (c *Cluster) pair(pair pki.KeyPair, err error) pki.KeyPair {
 	return pair
 }
 
-// patched is a Secret with what a step writes; a nil value is removed. Like the
-// API server, it refuses a step that was decided on another state.
 func (c *Cluster) patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) *corev1.Secret {
+	patched, err := Patched(secret, name, version, data, annotations)
+	c.note(err)
+	return patched
+}
+
+// Patched is a Secret with what a step writes; a nil value is removed. Like the API server, it returns an error for a step that
+// was decided on another state.
+func Patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) (patched *corev1.Secret, err error) {
 	if secret == nil {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	} else if secret.ResourceVersion != version {
-		c.fail("Secret %s is written at resourceVersion %q and has %q", name, version, secret.ResourceVersion)
+		err = fmt.Errorf("Secret %s is written at resourceVersion %q and has %q", name, version, secret.ResourceVersion) //nolint:staticcheck // it begins with a kind
 	}
 	secret = secret.DeepCopy()
 	next, _ := strconv.Atoi(secret.ResourceVersion)
@@ -76,7 +83,7 @@ func (c *Cluster) patched(secret *corev1.Secret, name, version string, data map[
 		}
 	}
 	maps.Copy(secret.Annotations, annotations)
-	return secret
+	return secret, err
 }
 
 // findLeftovers observes what is there and not used any more.
