@@ -153,7 +153,7 @@ func (x *exchange) copySlice(ctx context.Context, operation func() (int, error))
 func (x *exchange) write(ctx context.Context, w http.ResponseWriter) {
 	rest := beginWrite(w, http.StatusOK, jsonContent, x.out)
 	for x.shared() && len(rest) > firstBytes {
-		n, err := x.copySlice(ctx, func() (int, error) { return w.Write(rest[:sliceBytes]) })
+		n, err := x.copySlice(ctx, func() (int, error) { return w.Write(rest[:min(len(rest), sliceBytes)]) })
 		if err != nil {
 			return // the client has disconnected
 		}

@@ -286,6 +286,25 @@ func TestCopiesOfAFlood(t *testing.T) {
 	})
 }
 
+// TestAnswersOfAllSizes: an answer that is sent in slices is whole, whatever its size, and has nothing of other answers.
+func TestAnswersOfAllSizes(t *testing.T) {
+	echo := convertFunc(func(dst, object []byte, _ string) ([]byte, error) { return append(dst, object...), nil })
+	server := httptest.NewServer(twoKinds(echo, echo))
+	defer server.Close()
+	for size := 100; size < 4*sliceBytes; size += sliceBytes / 16 {
+		body := reviewOf("example.org", strings.Repeat("a", size))
+		var answer []byte
+		response, err := http.Post(server.URL+ConvertPath+"/example.org", "application/json", strings.NewReader(body)) //nolint:noctx // it is answered
+		if err == nil {
+			answer, err = io.ReadAll(response.Body)
+			response.Body.Close()
+		}
+		if err != nil || !json.Valid(answer) || strings.Count(string(answer), "a") < size {
+			t.Errorf("a name of %d bytes: an answer of %d bytes: %v", size, len(answer), err)
+		}
+	}
+}
+
 // TestSlowClientsHoldNoProcessor: clients that do not send their bodies, or do not read their answers, hold no
 // processor.
 func TestSlowClientsHoldNoProcessor(t *testing.T) {
