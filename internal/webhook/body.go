@@ -45,9 +45,9 @@ func (x *exchange) readBody(r *http.Request) *refusal {
 	}
 }
 
-// readSlice reads a part of a body. A large body of one of several kinds is read in slices.
+// readSlice reads a part of a body. A large body is read in slices.
 func (x *exchange) readSlice(r *http.Request, into []byte) (int, error) {
-	if !x.shared() || len(x.in) < firstBytes {
+	if !x.takesTurns() || len(x.in) < firstBytes {
 		return r.Body.Read(into)
 	}
 	return x.copySlice(r.Context(), func() (int, error) { return r.Body.Read(into[:min(len(into), sliceBytes)]) })

@@ -42,8 +42,10 @@ func (x *exchange) log() logr.Logger {
 	return x.handler.options.Log.WithValues("policy", x.kind.crd, "kind", x.kind.name)
 }
 
-// shared reports whether the pod converts several kinds. A pod with one kind needs no turns.
-func (x *exchange) shared() bool { return len(x.served.kinds) > 1 }
+// takesTurns reports whether the call takes turns with others for processors: all calls of a pod with several kinds, and
+// large ones of a pod with one. One processor is left to small calls: the scheduler of Go looks at connections only every
+// 10 ms while none is idle.
+func (x *exchange) takesTurns() bool { return len(x.served.kinds) > 1 || len(x.in) > firstBytes }
 
 // beginWork waits for memory to convert, and for a processor.
 func (x *exchange) beginWork(ctx context.Context) *refusal {
@@ -62,7 +64,7 @@ func (x *exchange) beginWork(ctx context.Context) *refusal {
 }
 
 func (x *exchange) takeProcessor(ctx context.Context) *refusal {
-	if !x.shared() {
+	if !x.takesTurns() {
 		return nil
 	}
 	if _, err := x.handler.limiters.processors.acquire(ctx, &x.kind.held.processors, 1); err != nil {
@@ -129,9 +131,8 @@ const (
 )
 
 // copySlice runs an operation on the connection that copies a slice of a large body or answer. The
-// copy and its encryption are work of the kind, as a conversion is. Without a processor of the kind
-// for them, parallel large calls of one kind would occupy all processors, and the scheduler of Go
-// looks at the connections of others only every 10 ms while none is idle. An operation that waits for
+// copy and its encryption are work of the kind, as a conversion is: without a processor of the kind
+// for them, parallel large calls of one kind would occupy all processors. An operation that waits for
 // the client gives its processor back.
 func (x *exchange) copySlice(ctx context.Context, operation func() (int, error)) (int, error) {
 	defer runtime.Gosched()
@@ -152,7 +153,7 @@ func (x *exchange) copySlice(ctx context.Context, operation func() (int, error))
 // write sends the answer. A large one is sent in slices.
 func (x *exchange) write(ctx context.Context, w http.ResponseWriter) {
 	rest := beginWrite(w, http.StatusOK, jsonContent, x.out)
-	for x.shared() && len(rest) > firstBytes {
+	for x.takesTurns() && len(rest) > firstBytes {
 		n, err := x.copySlice(ctx, func() (int, error) { return w.Write(rest[:min(len(rest), sliceBytes)]) })
 		if err != nil {
 			return // the client has disconnected

@@ -116,31 +116,51 @@ func TestFailuresOfKinds(t *testing.T) {
 	}
 }
 
-// TestFloodOfOneKind: conversions of one kind that do not end leave a processor to another kind.
-func TestFloodOfOneKind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		end := make(chan struct{})
-		running, most := 0, 0
-		var mu sync.Mutex
-		handler := twoKinds(converting(func(string) {
-			mu.Lock()
-			running++
-			most = max(most, running)
-			mu.Unlock()
-			<-end
-		}), nothing)
-		processors := handler.limiters.processors
-		var flood sync.WaitGroup
-		for range 10 * processors.limit {
-			flood.Go(func() { postTo(handler, ConvertPath+"/example.org", reviewOf("example.org", "a")) })
-		}
-		synctest.Wait()
-		expect.Equal(t, "conversions at the same time", processors.perKind, int64(most))
-		expect.Equal(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/example.net", reviewOf("example.net", "a")).Code)
-		close(end)
-		flood.Wait()
-		expect.Equal(t, "processors in use in the end", 0, processors.used)
-	})
+// TestFlood: conversions that do not end leave a processor: those of one kind to another kind, and large ones of a kind to
+// small ones.
+func TestFlood(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kinds        []string
+		flood, other string
+	}{
+		"one kind of two":      {[]string{"example.org", "example.net"}, reviewOf("example.org", "endless"), reviewOf("example.net", "a")},
+		"large ones of a kind": {[]string{"example.org"}, reviewOf("example.org", "endless", strings.Repeat("a", firstBytes)), reviewOf("example.org", "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := make(chan struct{})
+				running, most := 0, 0
+				var mu sync.Mutex
+				converter := converting(func(name string) {
+					if name != "endless" {
+						return
+					}
+					mu.Lock()
+					running++
+					most = max(most, running)
+					mu.Unlock()
+					<-end
+				})
+				var rulesets []Ruleset
+				for _, group := range tc.kinds {
+					rulesets = append(rulesets, kindOf(group, converter))
+				}
+				handler := NewHandler(rulesets, HandlerOptions{})
+				processors := handler.limiters.processors
+				var flood sync.WaitGroup
+				for range 10 * processors.limit {
+					flood.Go(func() { postTo(handler, ConvertPath+"/example.org", tc.flood) })
+				}
+				synctest.Wait()
+				expect.Equal(t, "conversions at the same time", processors.perKind, int64(most))
+				last := tc.kinds[len(tc.kinds)-1]
+				expect.Equal(t, "status", http.StatusOK, postTo(handler, ConvertPath+"/"+last, tc.other).Code)
+				close(end)
+				flood.Wait()
+				expect.Equal(t, "processors in use in the end", 0, processors.used)
+			})
+		})
+	}
 }
 
 // TestLongReviewYields: between two objects of a long review, another kind converts that waits for

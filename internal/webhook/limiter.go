@@ -17,11 +17,11 @@ const maxWait = 10 * time.Second
 
 // limiter bounds what all concurrent calls hold together: bytes of memory, or processors. It is
 // fair to kinds: waiting kinds take turns, calls of one kind are admitted in the order of their
-// arrival, and while a pod serves several kinds, each may hold half of the limit. A call that needs
-// more gets that half, so that any single call can proceed.
+// arrival, and while a pod serves several kinds, each may hold half of the limit. A single kind may hold all but what is
+// spare. A call that needs more than its kind may hold gets that, so that any single call can proceed.
 type limiter struct {
-	limit   int64
-	maxWait time.Duration
+	limit, spare int64
+	maxWait      time.Duration
 
 	mu   sync.Mutex
 	used int64
@@ -44,8 +44,8 @@ type waiter struct {
 	admitted chan struct{}
 }
 
-func newLimiter(limit int64, maxWait time.Duration) *limiter {
-	return &limiter{limit: limit, maxWait: maxWait, perKind: limit}
+func newLimiter(limit, spare int64, maxWait time.Duration) *limiter {
+	return &limiter{limit: limit, spare: spare, maxWait: maxWait, perKind: limit - spare}
 }
 
 // serveKinds sets how many kinds the limiter is for.
@@ -66,9 +66,9 @@ func (l *limiter) resize(limit int64) {
 
 // divide sets what each kind may hold. The caller must hold l.mu.
 func (l *limiter) divide() {
-	l.perKind = l.limit
+	l.perKind = l.limit - l.spare
 	if l.kinds > 1 {
-		l.perKind -= l.limit / 2
+		l.perKind = l.limit - l.limit/2
 	}
 	for _, kind := range l.waiting {
 		for _, call := range kind.calls {
@@ -206,8 +206,8 @@ func (l *limiter) held(kind *share) (used, limit int64) {
 // estimated takes it if it is there.
 //
 // processors is acquired by calls that have read their bodies, and to copy each slice of a large body
-// or answer, so that one kind leaves processors to the others. A call that converts many objects lets
-// other kinds go first after each object.
+// or answer, so that one kind leaves processors to the others, and large calls of a single kind one to its small calls,
+// which need none. A call that converts many objects lets other kinds go first after each object.
 type limiters struct {
 	bodies           budget
 	work, processors *limiter
@@ -217,7 +217,7 @@ type limiters struct {
 
 // newLimiters divides a number of bytes.
 func newLimiters(bytes int64, processors int) *limiters {
-	l := &limiters{work: newLimiter(0, maxWait), processors: newLimiter(int64(max(processors, 2)), callTimeout)}
+	l := &limiters{work: newLimiter(0, 0, maxWait), processors: newLimiter(int64(max(processors, 2)), 1, callTimeout)}
 	l.resize(bytes)
 	return l
 }

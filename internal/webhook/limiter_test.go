@@ -19,7 +19,7 @@ import (
 
 func TestLimiterStopsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, kind := newLimiter(10, maxWait), share{}
+		l, kind := newLimiter(10, 0, maxWait), share{}
 		_, err := l.acquire(t.Context(), &kind, 10)
 		expect.NoError(t, err)
 		began := time.Now() // synctest advances this clock while all goroutines wait
@@ -49,7 +49,7 @@ func makeBusy(t *testing.T, handler *Handler) {
 // TestLimiterIsFairToKinds: one kind floods, and the calls of others are admitted all the same.
 func TestLimiterIsFairToKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(4, maxWait)
+		l := newLimiter(4, 0, maxWait)
 		l.serveKinds(3)
 		kinds := map[string]*share{"a": {}, "b": {}, "c": {}}
 		var mu sync.Mutex
@@ -103,7 +103,7 @@ func TestLimiterIsFairToKinds(t *testing.T) {
 // TestLimiterForgetsWhoLeft: a call that no longer waits does not hold up others.
 func TestLimiterForgetsWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(4, maxWait)
+		l := newLimiter(4, 0, maxWait)
 		l.serveKinds(3)
 		var a, b, c share
 		for _, kind := range []*share{&a, &a, &c} {
@@ -132,7 +132,7 @@ func TestLimiterForgetsWhoLeft(t *testing.T) {
 
 // TestLimiterGrows: a call gets more only at once, and not so much that others cannot begin.
 func TestLimiterGrows(t *testing.T) {
-	l := newLimiter(10, 0)
+	l := newLimiter(10, 0, 0)
 	var a, b share
 	_, err := l.acquire(t.Context(), &a, 2)
 	expect.NoError(t, err)
@@ -154,7 +154,7 @@ func TestLimiterGrows(t *testing.T) {
 // than its kind may hold from then on.
 func TestLimiterWithMoreKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(4, maxWait)
+		l := newLimiter(4, 0, maxWait)
 		var a share
 		first, _ := l.acquire(t.Context(), &a, 100)
 		expect.Equal(t, "held by a kind that is alone", 4, first)

@@ -62,6 +62,7 @@ func TestManyReadsOfOneObject(t *testing.T) {
 				<-end
 			}
 		}))}, HandlerOptions{Log: logr.Discard()})
+		handler.limiters.processors.resize(1000)
 		read := func(namespace, name string, annotations int) *http.Response {
 			all := repeated(`"annotations":{`, `"a%d":""`, `},`)(annotations)
 			body := strings.Replace(reviewOf("example.org", name), `{"name"`, `{`+all+`"namespace":"`+namespace+`","name"`, 1)
