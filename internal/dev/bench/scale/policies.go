@@ -6,6 +6,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -82,6 +83,9 @@ func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.Custom
 			return r.client.Create(ctx, policy(crd))
 		})
 	}, func(policy *v1alpha1.ConversionPolicy) bool {
+		if !slices.ContainsFunc(converting, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == policy.Name }) {
+			return false // an earlier one, of which the manager writes the status once more
+		}
 		for _, stage := range stages {
 			key := [2]string{stage, policy.Name}
 			if !seen[key] && apimeta.IsStatusConditionTrue(policy.Status.Conditions, stage) {
