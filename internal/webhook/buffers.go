@@ -18,13 +18,13 @@ const (
 )
 
 // buffers are the buffers that are not in use, in classes by size: two for each power of two, so
-// that a buffer has less than half more than is needed.
+// that a buffer has less than half more than is needed. One of keptBytes is the largest of its class.
 var buffers [2 * 24]sync.Pool
 
 // sizeClass returns the class of a buffer of that many bytes, at most pooledBytes.
 func sizeClass(size int) int {
-	exponent := max(bits.Len(uint(size))-1, 1)
-	return 2*exponent + size>>(exponent-1)&1
+	exponent := max(bits.Len(uint(size-1))-1, 1)
+	return 2*exponent + (size-1)>>(exponent-1)&1
 }
 
 // takeBuffer returns an empty buffer with room for that many bytes.

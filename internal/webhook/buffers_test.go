@@ -32,6 +32,7 @@ func TestBufferSizes(t *testing.T) {
 		expect.Equal(t, "content", "x", string(larger))
 		expect.Equal(t, "has room", true, cap(larger) > 2*size)
 	}
+	expect.Equal(t, "a larger buffer than a call may keep is in the class of one that it keeps", false, sizeClass(keptBytes) == sizeClass(keptBytes+1))
 }
 
 // TestExchangesHoldNoLargeBuffers: whatever reviews an exchange had before, it has no large buffers when a call gets
