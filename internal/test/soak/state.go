@@ -295,7 +295,7 @@ func (r record) overwritten(version string, by record) record {
 
 func randomRecord(random *rand.Rand) record {
 	r := record{
-		"hostPort":       fmt.Sprintf("host-%d.example.com:%d", random.IntN(100), 1+random.IntN(65535)),
+		"hostPort":       fmt.Sprintf("host-%d%s.example.com:%d", random.IntN(100), strings.Repeat("-long", random.IntN(2)*random.IntN(10_000)), 1+random.IntN(65535)),
 		"replicas":       1 + random.Int64N(3),
 		"note":           fmt.Sprintf("note %d: ü, \"quotes\" and / slashes ~", random.IntN(1000)),
 		"tags":           []any{"tag", fmt.Sprintf("tag-%d", random.IntN(10))}[random.IntN(2):],
