@@ -35,7 +35,7 @@ func TestMovedRefused(t *testing.T) {
 		"one field twice":        {`{move: {from: .server, to: .listener}}, {move: {from: .server.b, to: .listener.c}}, {move: {from: .server.a, to: .listener.c}}`, "rules[2].move.to", ".listener.c already belongs to"},
 		"the type of a field":    {`{move: {from: .server, to: .listener}}, {cast: {from: .server.b, to: .listener.c, as: Integer}}`, "rules[1].cast.to", ".server.b of type string: this cast is between a string and a field of type integer"},
 		"a misspelled field":     {`{move: {from: .server, to: .listener}}, {drop: {from: .server.c}}`, "rules[1].drop.from", "version v1: .server has no field c in the schema"},
-		"one key of a map":       {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .lm, whose elements differ between the versions: write .lm[*]"},
+		"one key of a map":       {`{move: {from: .m, to: .lm}}, {move: {from: '.m["k"].label', to: '.lm["k"].title'}}`, "rules[1].move.from", "names one element of .m, whose elements are paired: write .m[*]"},
 		"the status":             {`{move: {from: .status, to: .state}}, {drop: {from: .status.b}}`, "rules[0].move.to", ".status has the same name in every version: move the fields in it one by one"},
 	} {
 		t.Run(name, func(t *testing.T) { test.check(t, v1, v2) })

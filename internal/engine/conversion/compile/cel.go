@@ -23,8 +23,8 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
 		return
 	}
-	spoke, spokeOK := c.celSide(c.spoke, rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
-	hub, hubOK := c.celSide(c.hub, rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
+	spoke, spokeOK := c.celSide(false, rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
+	hub, hubOK := c.celSide(true, rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {
 		return
 	}
@@ -34,10 +34,10 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	scope := c.scopeAt(within)
-	spoke, exchange.CEL.SpokeAround = takeAround(spoke, c.spoke, within)
-	hub, exchange.CEL.HubAround = takeAround(hub, c.hub, within)
-	exchange.Spoke, exchange.CEL.Spoke = spoke.fieldsIn(c.spoke, within)
-	exchange.Hub, exchange.CEL.Hub = hub.fieldsIn(c.hub, within)
+	spoke, exchange.CEL.SpokeAround = takeAround(spoke, within)
+	hub, exchange.CEL.HubAround = takeAround(hub, within)
+	exchange.Spoke, exchange.CEL.Spoke = spoke.fieldsIn(within)
+	exchange.Hub, exchange.CEL.Hub = hub.fieldsIn(within)
 	if c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		if c.rule.derives() {
 			scope.Derived = append(scope.Derived, exchange)
@@ -46,13 +46,13 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 		}
 	}
 	if c.rule.derives() {
-		c.rulePaths = append(c.rulePaths, rulePaths{spoke.paths, hub.paths})
+		c.rulePaths = append(c.rulePaths, rulePaths{spoke.spots, hub.spots})
 		return
 	}
 	c.rulePaths = append(c.rulePaths, rulePaths{spoke.computed(), hub.computed()})
-	for i, path := range hub.paths {
+	for i, at := range hub.spots {
 		if hub.fields[i].Expression != "" {
-			c.mayCollide(path, c.spoke, hub.fieldPath(i), hub.texts[i])
+			c.mayCollide(at, true, hub.fieldPath(i), hub.texts[i])
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 			c.invalid(fldPath, rule.WhenMissing, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
 			return false
 		}
-		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.pathsAt(ofSpoke), hub.pathsAt(ofHub)
+		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.spotsAt(ofSpoke), hub.spotsAt(ofHub)
 		return true
 	}
 	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
@@ -82,30 +82,31 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 
 // celSide is one side of a cel rule: its fields, sorted by their names.
 type celSide struct {
+	ofHub  bool
 	fields []celcheck.Field
 	shapes []json.RawMessage
-	paths  []conversion.Path
+	spots  []spot
 	texts  []v1alpha1.Path
 	// named is the member of the rule that names the fields.
 	named place
 }
 
-// pathsAt returns the paths of the fields with these indexes.
-func (s *celSide) pathsAt(indexes []int) (paths []conversion.Path) {
+// spotsAt returns the fields with these indexes.
+func (s *celSide) spotsAt(indexes []int) (spots []spot) {
 	for _, i := range indexes {
-		paths = append(paths, s.paths[i])
+		spots = append(spots, s.spots[i])
 	}
-	return paths
+	return spots
 }
 
-// computed returns the paths of the fields that have an expression.
-func (s *celSide) computed() (paths []conversion.Path) {
+// computed returns the fields that have an expression.
+func (s *celSide) computed() (spots []spot) {
 	for i, f := range s.fields {
 		if f.Expression != "" {
-			paths = append(paths, s.paths[i])
+			spots = append(spots, s.spots[i])
 		}
 	}
-	return paths
+	return spots
 }
 
 func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
@@ -122,9 +123,9 @@ func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
 
 // celSide claims the fields that have an expression. The rule only reads the others, in the expressions of the other side.
 func (c *compiler) celSide(
-	of *side, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
+	ofHub bool, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
 ) (s celSide, ok bool) {
-	s, ok = celSide{named: named}, len(fields) > 0
+	s, ok = celSide{ofHub: ofHub, named: named}, len(fields) > 0
 	if !ok {
 		c.refuse(named, field.Required(named.path, "name the fields, for example {host: .spec.host}"))
 	}
@@ -142,7 +143,7 @@ func (c *compiler) celSide(
 				ok = false
 			}
 		}
-		path, schema, found := find(of, fields[name], named.Key(name))
+		at, schema, found := find(ofHub, fields[name], named.Key(name))
 		if ok = ok && found; !found {
 			continue
 		}
@@ -152,7 +153,7 @@ func (c *compiler) celSide(
 			ok = false
 		}
 		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
-		s.shapes, s.paths, s.texts = append(s.shapes, shape), append(s.paths, path), append(s.texts, fields[name])
+		s.shapes, s.spots, s.texts = append(s.shapes, shape), append(s.spots, at), append(s.texts, fields[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
 		if _, named := fields[name]; !named {
@@ -164,61 +165,52 @@ func (c *compiler) celSide(
 }
 
 // checkScopes checks that all fields of the rule are in the same elements, or around them.
-func (c *compiler) checkScopes(spoke, hub celSide, within conversion.Path) bool {
-	ofSpoke := func(path conversion.Path) bool { return !isAround(c.spoke, path, within) }
-	ofHub := func(path conversion.Path) bool { return !isAround(c.hub, path, within) }
-	firstSpoke, firstHub := slices.IndexFunc(spoke.paths, ofSpoke), slices.IndexFunc(hub.paths, ofHub)
+func (c *compiler) checkScopes(spoke, hub celSide, within spot) bool {
+	firstSpoke, firstHub := slices.IndexFunc(spoke.spots, spoke.isNotAround(within)), slices.IndexFunc(hub.spots, hub.isNotAround(within))
 	if firstSpoke < 0 || firstHub < 0 {
 		return true // one side has only fields around the others
 	}
-	for i, path := range spoke.paths {
-		if ofSpoke(path) && !c.checkScope(path, hub.paths[firstHub], spoke.fieldPath(i), spoke.texts[i]) {
+	for i, at := range spoke.spots {
+		if spoke.isNotAround(within)(at) && !c.checkScope(at, hub.spots[firstHub], spoke.fieldPath(i), spoke.texts[i]) {
 			return false
 		}
 	}
-	for i, path := range hub.paths {
-		if ofHub(path) && !c.checkScope(spoke.paths[firstSpoke], path, hub.fieldPath(i), hub.texts[i]) {
+	for i, at := range hub.spots {
+		if hub.isNotAround(within)(at) && !c.checkScope(spoke.spots[firstSpoke], at, hub.fieldPath(i), hub.texts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// scopeFor returns the path of the innermost scope around both a field and a scope.
-func scopeFor(path, within conversion.Path) conversion.Path {
-	scope := scopeAround(path)
-	for !within.HasPrefix(scope) {
-		scope = scopeBeyond(scope)
+// isNotAround reports whether a field is in a scope, or in elements in a scope around it.
+func (s *celSide) isNotAround(within spot) func(spot) bool {
+	return func(at spot) bool {
+		scope := commonScope(at, within)
+		return scope.is(within) || slices.Contains(at.local(scope, s.ofHub), conversion.Each)
 	}
-	return scope
-}
-
-// isAround reports whether a field is in a scope around another one, and in no elements there.
-func isAround(of *side, path, within conversion.Path) bool {
-	scope := scopeFor(path, within)
-	return len(scope) < len(within) && !slices.Contains(of.local(path, scope), conversion.Each)
 }
 
 // takeAround returns a side without the fields around a scope, and these.
-func takeAround(s celSide, of *side, within conversion.Path) (own celSide, around []conversion.FieldAround) {
-	own.named = s.named
+func takeAround(s celSide, within spot) (own celSide, around []conversion.FieldAround) {
+	own.ofHub, own.named = s.ofHub, s.named
 	for i, f := range s.fields {
-		if !isAround(of, s.paths[i], within) {
-			own.fields, own.shapes, own.paths, own.texts = append(own.fields, f), append(own.shapes, s.shapes[i]), append(own.paths, s.paths[i]), append(own.texts, s.texts[i])
+		if s.isNotAround(within)(s.spots[i]) {
+			own.fields, own.shapes, own.spots, own.texts = append(own.fields, f), append(own.shapes, s.shapes[i]), append(own.spots, s.spots[i]), append(own.texts, s.texts[i])
 			continue
 		}
-		scope, up := scopeFor(s.paths[i], within), 0
-		for at := within; len(at) > len(scope); at = scopeBeyond(at) {
+		scope, up := commonScope(s.spots[i], within), 0
+		for at := within; !at.is(scope); at = at.beyond() {
 			up++
 		}
-		around = append(around, conversion.FieldAround{CELField: s.field(i), Up: up, Path: of.local(s.paths[i], scope)})
+		around = append(around, conversion.FieldAround{CELField: s.field(i), Up: up, Path: s.spots[i].local(scope, s.ofHub)})
 	}
 	return own, around
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, within conversion.Path, fromNothing bool, fldPath place) (ok bool) {
-	smallest := smallestElement(slices.Concat(spoke.paths, hub.paths), within, fromNothing)
-	problems := celcheck.Check(spoke.fields, hub.fields, c.elementsAround(within, maxObjectBytes/smallest))
+func (c *compiler) checkExpressions(spoke, hub celSide, within spot, fromNothing bool, fldPath place) (ok bool) {
+	smallest := smallestElement(slices.Concat(spoke.spots, hub.spots), within, fromNothing)
+	problems := celcheck.Check(spoke.fields, hub.fields, elementsAround(within, maxObjectBytes/smallest))
 	ok = true
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
@@ -241,40 +233,41 @@ const maxObjectBytes = 3 << 19
 
 // smallestElement returns the size of the smallest element of a scope for which an expression over these fields is evaluated,
 // in bytes: {}, or an object with one of the fields, or the field itself.
-func smallestElement(paths []conversion.Path, within conversion.Path, fromNothing bool) uint64 {
-	fromNothing = fromNothing || slices.ContainsFunc(paths, func(path conversion.Path) bool { return !path.HasPrefix(within) })
+func smallestElement(fields []spot, within spot, fromNothing bool) uint64 {
+	fromNothing = fromNothing || slices.ContainsFunc(fields, func(field spot) bool { return !field.scope().isIn(within) })
 	if fromNothing {
 		return uint64(len(`{},`))
 	}
 	smallest := uint64(math.MaxUint64)
-	for _, path := range paths {
-		name, size := path[len(path)-1], len(`0,`)
-		if name != conversion.Each {
-			size = len(`{"":0},`) + len(name)
+	for _, field := range fields {
+		size := len(`0,`)
+		if len(field.path) > 0 {
+			size = len(`{"":0},`) + len(field.path[len(field.path)-1])
 		}
 		smallest = min(smallest, uint64(size))
 	}
 	return smallest
 }
 
-// elementsAround returns how many elements of lists and maps match a path, at most the number that an object can have.
-func (c *compiler) elementsAround(path conversion.Path, most uint64) uint64 {
-	elements := uint64(1)
-	for i, segment := range path {
-		if segment != conversion.Each {
-			continue
+// elementsAround returns how many elements of lists and maps match a scope, at most the number that an object can have.
+func elementsAround(scope spot, most uint64) uint64 {
+	count := uint64(1)
+	for _, elements := range scope.lists() {
+		collection := elements.in.spoke.value
+		if len(elements.path) > 0 {
+			collection, _ = elements.in.spoke.resolve(elements.parent().path)
 		}
-		if collection, err := resolve(c.spoke.schema, path[:i]); err == nil {
-			elements = min(elements*celcheck.Elements(collection), most)
+		if collection != nil {
+			count = min(count*celcheck.Elements(collection), most)
 		}
 	}
-	return elements
+	return count
 }
 
 // fieldsIn returns the fields and expressions of a side in the form of the ruleset.
-func (s *celSide) fieldsIn(of *side, within conversion.Path) (fields []conversion.Field, cel []conversion.CELField) {
-	for i, path := range s.paths {
-		fields, cel = append(fields, conversion.Field{Path: of.local(path, within)}), append(cel, s.field(i))
+func (s *celSide) fieldsIn(within spot) (fields []conversion.Field, cel []conversion.CELField) {
+	for i, at := range s.spots {
+		fields, cel = append(fields, conversion.Field{Path: at.local(within, s.ofHub)}), append(cel, s.field(i))
 	}
 	return fields, cel
 }

@@ -131,27 +131,27 @@ func withNestedStructureOf(s, other *schema.Structural) *schema.Structural {
 
 // pairShape decides about a field of which one side allows more. Fields in it are paired as far as
 // they have the common shape.
-func (c *compiler) pairShape(cur cursor, spoke, hub *schema.Structural, shape *conversion.Common) {
+func (f *frame) pairShape(cur cursor, spoke, hub *schema.Structural, shape *conversion.Common) {
 	if len(cur.local) > 0 {
-		c.addLeaf(cur, c.spoke, conversion.LeafField{Path: cur.local, Common: shape})
-		c.addLeaf(cur, c.hub, conversion.LeafField{Path: cur.local, Common: shape})
+		f.addLeaf(cur, f.spoke, conversion.LeafField{Path: cur.local, Common: shape})
+		f.addLeaf(cur, f.hub, conversion.LeafField{Path: cur.local, Common: shape})
 	}
-	c.noteNotRoundTrippable(cur, spoke, hub)
+	f.noteNotRoundTrippable(cur, spoke, hub)
 	spoke, hub = withNestedStructureOf(spoke, hub), withNestedStructureOf(hub, spoke)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
-		c.pairFields(cur, spoke, hub)
+		f.pairFields(cur, spoke, hub)
 	case sameElements(spoke, hub):
-		c.pairElements(cur, spoke, hub)
+		f.pairElements(cur, spoke, hub)
 	}
 }
 
 // noteNotRoundTrippable records for the verdict which side has values that the other cannot have. A
 // field that one side allows without naming it counts as preserved, since users do not expect the
 // API server to prune it.
-func (c *compiler) noteNotRoundTrippable(cur cursor, spoke, hub *schema.Structural) {
-	c.spoke.noteNotRoundTrippable(cur, spoke, hub)
-	c.hub.noteNotRoundTrippable(cur, hub, spoke)
+func (f *frame) noteNotRoundTrippable(cur cursor, spoke, hub *schema.Structural) {
+	f.spoke.noteNotRoundTrippable(cur, spoke, hub)
+	f.hub.noteNotRoundTrippable(cur, hub, spoke)
 }
 
 func (s *side) noteNotRoundTrippable(cur cursor, own, other *schema.Structural) {

@@ -161,19 +161,16 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 func compileSpoke(
 	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
 ) {
-	c := &compiler{
-		spoke:      &side{version: version, own: schemas[version]},
-		hub:        &side{version: ruleset.Hub, own: schemas[ruleset.Hub], isHub: true},
-		namespaced: ruleset.Namespaced,
-	}
+	c := &compiler{namespaced: ruleset.Namespaced}
+	spoke, hub := schemas[version], schemas[ruleset.Hub]
 	at := slices.IndexFunc(converter.Spokes, func(spoke v1alpha1.Spoke) bool { return string(spoke.Version) == version })
 	if at >= 0 {
 		c.recursions = spokes.recursions[at]
-		c.spoke.own, c.hub.own = typed(c.spoke.own, c.recursions, pathIn(false)), typed(c.hub.own, c.recursions, pathIn(true))
+		spoke, hub = typed(spoke, c.recursions, pathIn(false)), typed(hub, c.recursions, pathIn(true))
 	}
-	c.spoke.schema, c.hub.schema = c.spoke.own, c.hub.own
+	c.frames = []*frame{{compiler: c, spoke: &side{version: version, schema: spoke}, hub: &side{version: ruleset.Hub, isHub: true, schema: hub}}}
 	if at >= 0 {
-		if c.findPlaces(spokes.rules[at]); len(c.errs) == 0 {
+		if c.findFrames(spokes.rules[at]); len(c.errs) == 0 {
 			c.addRules(spokes.rules[at])
 		}
 	}
@@ -182,7 +179,7 @@ func compileSpoke(
 		c.assignLeaves()
 	}
 	if len(c.errs) == 0 {
-		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.root})
+		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.rules})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves, converter.Overflow)
@@ -193,16 +190,14 @@ func compileSpoke(
 
 // compiler compiles the rules between one spoke and the hub.
 type compiler struct {
-	spoke, hub *side
 	namespaced bool
-	places     []placed
+	// frames are the whole object, and what rules pair: outer ones before those in them.
+	frames []*frame
 
 	// recursions are the uses of groups in themselves.
 	recursions []recursion
 
-	root conversion.Scope
-	// conflicting are fields with the same path but different schemas on both sides.
-	conflicting []claim
+	rules conversion.Scope
 	// differences describe how the schemas of conflicting fields differ, for a warning.
 	differences []string
 	collisions  []collision
@@ -210,8 +205,6 @@ type compiler struct {
 	// the other side.
 	traversed []collision
 	rulePaths []rulePaths
-	// selections are the elements of which each version may have others.
-	selections []selection
 	// rule is the rule that is being compiled.
 	rule *policyRule
 
@@ -221,7 +214,8 @@ type compiler struct {
 
 // claim is a field that belongs to a rule.
 type claim struct {
-	path    conversion.Path
+	spot
+	ofHub   bool
 	fldPath place
 	rule    *policyRule
 }

@@ -20,17 +20,16 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	if !ok {
 		return
 	}
-	own, other := c.sides(ofHub)
-	path, found, ok := c.claim(own, text, fldPath)
+	at, found, ok := c.claim(ofHub, text, fldPath)
 	if !ok {
 		return
 	}
-	if path[0] == "metadata" {
+	if own, _ := at.in.sides(ofHub); own.isText(at.path) {
 		c.invalid(fldPath, text, "is there in every version: a default is for a field that only one version has")
 		return
 	}
-	c.mayCollide(path, other, fldPath, text)
-	scope, ok := c.scopeOfOne(path, other, fldPath, text)
+	c.mayCollide(at, ofHub, fldPath, text)
+	scope, local, ok := c.scopeOfOne(at, ofHub, fldPath, text)
 	if !ok {
 		return
 	}
@@ -38,7 +37,7 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	if !ok {
 		return
 	}
-	scope.Defaults = append(scope.Defaults, conversion.Default{Path: path[len(scopeAround(path)):], Hub: ofHub, Value: value, From: from})
+	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: value, From: from})
 }
 
 // defaultOf returns the value of a default, or the metadata that has it.
@@ -76,22 +75,22 @@ func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place, advice string) (
 	return from, false, fldPath.Child("from"), true
 }
 
-// scopeOfOne returns the scope of a rule for one side. The lists and maps on its path must exist on
-// the other side too.
-func (c *compiler) scopeOfOne(path conversion.Path, other *side, fldPath place, text v1alpha1.Path) (*conversion.Scope, bool) {
-	if prefix := scopeAround(path); len(prefix) > 0 {
-		if _, err := resolve(other.schema, prefix); err != nil {
-			c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", prefix, other.version)
-			return nil, false
-		}
+// scopeOfOne returns the scope of a rule for one side, and the path of its field there. The lists and maps on the path must
+// exist on the other side too.
+func (c *compiler) scopeOfOne(at spot, ofHub bool, fldPath place, text v1alpha1.Path) (*conversion.Scope, conversion.Path, bool) {
+	_, other := at.in.sides(ofHub)
+	scope := at.scope()
+	if _, err := other.resolve(scope.path); len(scope.path) > 0 && err != nil {
+		c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", scope.shown(ofHub), other.version)
+		return nil, nil, false
 	}
-	for i, segment := range path {
+	for i, segment := range at.path {
 		if segment == conversion.Each {
-			c.traversed = append(c.traversed, collision{path[:i], other, fldPath, text})
+			c.traversed = append(c.traversed, collision{spot{at.in, at.path[:i]}, !ofHub, fldPath, text})
 		}
 	}
-	if !c.checkScope(path, path, fldPath, text) {
-		return nil, false
+	if !c.checkScope(at, at, fldPath, text) {
+		return nil, nil, false
 	}
-	return c.scopeAt(scopeAround(path)), true
+	return c.scopeAt(scope), at.path[len(scope.path):], true
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// An each rule gives what it pairs a place (placed.go). If one version has a list and the other a map, the place is a map in
-// both: the key is no field of the elements there. If one version has one value, the place is the value, or the first
-// element of the list.
+// What an each rule pairs is a frame (frame.go). If one version has a list and the other a map, the key is no field of the
+// elements there. If one version has one value, the frame is the value, or the first element of the list.
 
 // formsOf returns the forms of a list, map or value in both versions, and why an each rule cannot pair them.
 func formsOf(rule *v1alpha1.EachRule, spoke, hub *schema.Structural) (spokeForm, hubForm conversion.Form, problem string) {
@@ -45,24 +44,24 @@ func formOf(s *schema.Structural) conversion.Form {
 	return conversion.FormOne
 }
 
-// findEach finds the place of what an each rule pairs, or why there is none.
-func (c *compiler) findEach(pair candidate, paths []pathsOfRule) {
-	p := placed{rule: pair.rule, key: pair.rule.Each.Key}
-	if err := c.eachError(&p, pair, paths); err != nil {
-		pair.rule.notPaired = err
+// findEach finds the frame of what an each rule pairs, or why there is none.
+func (c *compiler) findEach(of candidate, paths []pathsOfRule) {
+	pair := conversion.Collection{Key: of.rule.Each.Key}
+	if err := c.eachError(&pair, of, paths); err != nil {
+		of.rule.notPaired = err
 		return
 	}
-	c.addPlace(pair, p)
+	c.addFrame(of, pair)
 }
 
 // eachError notes the forms of what an each rule pairs, and returns an error if the rule cannot pair them.
-func (c *compiler) eachError(p *placed, pair candidate, paths []pathsOfRule) *field.Error {
+func (c *compiler) eachError(p *conversion.Collection, pair candidate, paths []pathsOfRule) *field.Error {
 	rule, fldPath := pair.rule.Each, pair.rule.fldPath.path.Child("each")
 	var problem string
-	if p.spokeForm, p.hubForm, problem = formsOf(rule, pair.spoke, pair.hub); problem != "" {
+	if p.SpokeForm, p.HubForm, problem = formsOf(rule, pair.spoke, pair.hub); problem != "" {
 		return field.Invalid(fldPath.Child("to"), rule.To, problem)
 	}
-	switch problem = c.keyProblem(p, pair); {
+	switch problem = keyProblem(p, pair); {
 	case problem != "" && rule.Key == "":
 		return field.Required(fldPath.Child("key"), "name the field of the list's objects that is their key in the map")
 	case problem != "":
@@ -76,59 +75,59 @@ func (c *compiler) eachError(p *placed, pair candidate, paths []pathsOfRule) *fi
 		}
 		return slices.ContainsFunc(rule.spoke, isElement(pair.from)) || slices.ContainsFunc(rule.hub, isElement(pair.to))
 	})
-	if problem = cmp.Or(elementsProblem(*p, pair, whole), c.placeProblem(pair)); problem != "" {
+	if problem = cmp.Or(elementsProblem(*p, pair, whole), c.pairProblem(pair)); problem != "" {
 		return field.Invalid(fldPath.Child("to"), rule.To, fmt.Sprintf("cannot be paired with %s: %s", rule.From, problem))
 	}
 	return nil
 }
 
 // keyProblem returns why the elements of a list cannot be identified by the key of the rule, and notes its type.
-func (c *compiler) keyProblem(p *placed, pair candidate) string {
+func keyProblem(p *conversion.Collection, pair candidate) string {
 	rule := pair.rule.Each
-	isMap := p.spokeForm == conversion.FormMap || p.hubForm == conversion.FormMap
-	if rule.Key == "" && (p.spokeForm == p.hubForm || !isMap) {
+	isMap := p.SpokeForm == conversion.FormMap || p.HubForm == conversion.FormMap
+	if rule.Key == "" && (p.SpokeForm == p.HubForm || !isMap) {
 		return ""
 	}
 	for _, side := range []struct {
 		form conversion.Form
 		*schema.Structural
-	}{{p.spokeForm, pair.spoke}, {p.hubForm, pair.hub}} {
+	}{{p.SpokeForm, pair.spoke}, {p.HubForm, pair.hub}} {
 		of := elementsOf(side.Structural)
 		if side.form == conversion.FormOne || of == nil {
 			return "is of no use for one value: remove it"
 		}
 		key, found := of.Properties[rule.Key]
 		switch {
-		case side.form == conversion.FormMap && p.spokeForm == p.hubForm:
+		case side.form == conversion.FormMap && p.SpokeForm == p.HubForm:
 			return "is of no use for two maps, whose elements have keys: remove it"
 		case side.form == conversion.FormMap && found:
 			return "is a field of the map's objects too: they are known by their keys in the map, remove it from that version's schema"
 		case side.form == conversion.FormList && (!found || key.Type != "string" && key.Type != "integer" || key.XIntOrString):
 			return fmt.Sprintf("is no field of the list's objects that is a string or an integer: they have %s", elementText(of))
 		case side.form == conversion.FormList:
-			p.integerKey = key.Type == "integer"
+			p.IntegerKey = key.Type == "integer"
 		}
 	}
 	return ""
 }
 
 // elementsProblem returns why elements cannot be paired, empty if they can. whole is true if a rule is for them as a whole.
-func elementsProblem(p placed, pair candidate, whole bool) string {
-	spoke, hub := p.elementOf(pair.spoke, false), p.elementOf(pair.hub, true)
-	isList := p.spokeForm != conversion.FormOne && p.hubForm != conversion.FormOne
+func elementsProblem(p conversion.Collection, pair candidate, whole bool) string {
+	spoke, hub := elementOf(p, pair.spoke, false), elementOf(p, pair.hub, true)
+	isList := p.SpokeForm != conversion.FormOne && p.HubForm != conversion.FormOne
 	switch {
 	case whole && isList, isStruct(spoke) && isStruct(hub), isList && sameElements(spoke, hub), difference(spoke, hub, nil) == "":
 		return ""
 	case !isList:
-		return "the list has " + elementText(p.listElement(spoke, hub)) + ", and the value is of another type"
+		return "the list has " + elementText(listElement(p, spoke, hub)) + ", and the value is of another type"
 	}
 	return fmt.Sprintf("one version has %s and the other %s: write a rule for them, such as {move: {from: %q, to: %q}}",
 		elementText(spoke), elementText(hub), pair.from.String()+"[*]", pair.to.String()+"[*].name")
 }
 
 // listElement returns the schema of the side that has a list.
-func (p placed) listElement(spoke, hub *schema.Structural) *schema.Structural {
-	if p.spokeForm == conversion.FormList {
+func listElement(p conversion.Collection, spoke, hub *schema.Structural) *schema.Structural {
+	if p.SpokeForm == conversion.FormList {
 		return spoke
 	}
 	return hub
@@ -143,27 +142,14 @@ func elementText(s *schema.Structural) string {
 }
 
 // elementOf returns the schema of the elements of one side, without the key that is their name in a map.
-func (p placed) elementOf(s *schema.Structural, ofHub bool) *schema.Structural {
-	switch form, other := p.forms(ofHub); {
+func elementOf(p conversion.Collection, s *schema.Structural, ofHub bool) *schema.Structural {
+	switch form, other := p.Form(ofHub), p.Form(!ofHub); {
 	case form == conversion.FormOne:
 		return s
 	case form == conversion.FormList && other == conversion.FormMap:
-		return without(s.Items, p.key)
+		return without(s.Items, p.Key)
 	}
 	return elementsOf(s)
-}
-
-// inPlace returns the schema of one side in the place.
-func (p placed) inPlace(s *schema.Structural, ofHub bool) *schema.Structural {
-	switch {
-	case p.spokeForm == p.hubForm:
-		return s
-	case p.spokeForm == conversion.FormOne || p.hubForm == conversion.FormOne:
-		return p.elementOf(s, ofHub)
-	}
-	asMap := &schema.Structural{Generic: schema.Generic{Type: "object", Nullable: s.Nullable}}
-	asMap.AdditionalProperties = &schema.StructuralOrBool{Structural: p.elementOf(s, ofHub)}
-	return asMap
 }
 
 // without returns a copy of an object's schema that lacks a field.
@@ -184,83 +170,74 @@ func (c *compiler) addEach(rule *v1alpha1.EachRule, fldPath place) {
 	if !ok {
 		return
 	}
-	place := c.placeBy(c.rule)
+	f := c.frameOf(c.rule)
 	switch err := c.rule.notPaired; {
 	case err != nil:
 		c.refuse(fldPath, err)
 		return
-	case place == nil:
+	case f == nil:
 		c.invalid(fldPath.Child("to"), rule.To, "a label or an annotation has no elements: use a cast or a cel rule")
 		return
 	}
-	c.addCollection(p)
+	f.addCollection()
 	for i := range rule.Where {
-		c.addCondition(&rule.Where[i], p, *place, fldPath.Child("where").Index(i))
+		f.addCondition(&rule.Where[i], p, fldPath.Child("where").Index(i))
 	}
 }
 
-// addCollection adds what the current rule pairs, which moves with its collection.
-func (c *compiler) addCollection(p pairing) {
-	place := c.placeBy(c.rule)
-	collection, reshaped := c.collectionOf(p.scope, place.place), (place.spokeForm == conversion.FormOne) != (place.hubForm == conversion.FormOne)
-	collection.NotNullSpoke = losesNull(p.hubSchema, p.spokeSchema) || reshaped && !p.spokeSchema.Nullable
-	collection.NotNullHub = losesNull(p.spokeSchema, p.hubSchema) || reshaped && !p.hubSchema.Nullable
+// addCollection adds the collection of what the rule of the frame pairs.
+func (f *frame) addCollection() *conversion.Collection {
+	spoke, hub := f.spoke.value, f.hub.value
+	collection, reshaped := collectionIn(f.scopeAt(f.around), f.collection), (f.collection.SpokeForm == conversion.FormOne) != (f.collection.HubForm == conversion.FormOne)
+	collection.NotNullSpoke = losesNull(hub, spoke) || reshaped && !spoke.Nullable
+	collection.NotNullHub = losesNull(spoke, hub) || reshaped && !hub.Nullable
+	return collection
 }
 
-// selection is what a condition says of the elements of a place.
+// selection is what a condition says of the elements of a frame.
 type selection struct {
-	elements conversion.Path
-	ofHub    bool
-	// field is the complete path of the field that the elements of both versions have, with one of the values if there are
-	// any.
+	ofHub bool
+	// field is the field that the elements of both versions have, with one of the values if there are any.
 	field  conversion.Path
 	values []string
 }
 
 // addCondition adds the selection of elements to the collection.
-func (c *compiler) addCondition(where *v1alpha1.EachCondition, p pairing, of placed, fldPath place) {
-	text, ofHub, child, ok := c.oneOf(where.From, where.To, fldPath, "set from, for a field of the spoke's elements, or to, for one of the hub's")
+func (f *frame) addCondition(where *v1alpha1.EachCondition, p pairing, fldPath place) {
+	text, ofHub, child, ok := f.oneOf(where.From, where.To, fldPath, "set from, for a field of the spoke's elements, or to, for one of the hub's")
 	if !ok {
 		return
 	}
-	own, held := c.spoke, p.spokeSchema
-	if ofHub {
-		own, held = c.hub, p.hubSchema
-	}
-	element := of.elementOf(held, ofHub)
-	path, found, ok := c.fieldIn(own, element, text, child)
-	switch isKey := ok && len(path) == 1 && slices.Contains(held.XListMapKeys, path[0]); {
+	own, _ := f.sides(ofHub)
+	path, found, ok := f.fieldIn(own, text, child)
+	switch isKey := ok && len(path) == 1 && slices.Contains(own.value.XListMapKeys, path[0]); {
 	case !ok:
 		return
-	case of.spokeForm == conversion.FormMap || of.hubForm == conversion.FormMap || held.Items == nil:
-		c.invalid(child, text, "is for the elements of a list, which is not a map in any version")
+	case f.collection.SpokeForm == conversion.FormMap || f.collection.HubForm == conversion.FormMap || own.value.Items == nil:
+		f.invalid(child, text, "is for the elements of a list, which is not a map in any version")
 		return
 	case (isListMap(p.spokeSchema) || isListMap(p.hubSchema)) && !isKey:
-		c.invalid(child, text, "the list has keys: server-side apply sends parts of its elements, which may lack any field but these: name a key; without where, elements are converted one by one")
+		f.invalid(child, text, "the list has keys: server-side apply sends parts of its elements, which may lack any field but these: name a key; without where, elements are converted one by one")
 		return
 	case len(where.Values) > 0 && found.Type != "string":
-		c.invalid(fldPath.Child("values"), where.Values, "%s is of type %s: values are for a string", text, typeName(found))
+		f.invalid(fldPath.Child("values"), where.Values, "%s is of type %s: values are for a string", text, typeName(found))
 		return
 	}
-	collection := c.collectionOf(p.scope, of.place)
+	collection := f.addCollection()
 	taken := &collection.ExcludeSpoke
 	if ofHub {
 		taken = &collection.ExcludeHub
 	}
 	if *taken != nil {
-		c.invalid(child, text, "there is another condition for these elements: name all values in one")
+		f.invalid(child, text, "there is another condition for these elements: name all values in one")
 		return
 	}
 	*taken = &conversion.Exclusion{Without: path, Values: where.Values}
-	elements := of.place
-	if of.spokeForm == of.hubForm {
-		elements = append(slices.Clip(of.place), conversion.Each)
-	}
-	c.selections = append(c.selections, selection{elements, ofHub, slices.Concat(elements, path), where.Values})
+	f.selections = append(f.selections, selection{ofHub, path, where.Values})
 }
 
 // fieldIn resolves the path of a field in an element.
-func (c *compiler) fieldIn(own *side, element *schema.Structural, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) fieldIn(own *side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
@@ -270,7 +247,7 @@ func (c *compiler) fieldIn(own *side, element *schema.Structural, text v1alpha1.
 		c.invalid(fldPath, text, "goes through a list or map: name a field of the element")
 		return nil, nil, false
 	}
-	found, err := resolveIn(element, path)
+	found, err := resolveIn(own.schema, path)
 	if err != nil {
 		c.invalid(fldPath, text, "version %s: %s", own.version, err)
 		return nil, nil, false
@@ -279,76 +256,68 @@ func (c *compiler) fieldIn(own *side, element *schema.Structural, text v1alpha1.
 }
 
 // hasField reports whether all elements that both versions have, have a field.
-func (c *compiler) hasField(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.selections, func(s selection) bool {
-		return s.ofHub == ofHub && len(path) > len(s.elements) && s.field.HasPrefix(path)
-	})
+func (f *frame) hasField(path conversion.Path, ofHub bool) bool {
+	return slices.ContainsFunc(f.selections, func(s selection) bool { return s.ofHub == ofHub && len(path) > 0 && s.field.HasPrefix(path) })
 }
 
 // selected returns the schema of a field in the elements that both versions have.
-func (c *compiler) selected(s *schema.Structural, path conversion.Path, ofHub bool) *schema.Structural {
-	i := slices.IndexFunc(c.selections, func(s selection) bool {
-		return s.ofHub == ofHub && len(s.values) > 0 && slices.Equal(s.field, path)
-	})
+func (f *frame) selected(s *schema.Structural, path conversion.Path, ofHub bool) *schema.Structural {
+	i := slices.IndexFunc(f.selections, func(s selection) bool { return s.ofHub == ofHub && len(s.values) > 0 && slices.Equal(s.field, path) })
 	if i < 0 {
 		return s
 	}
 	limited, validation := *s, validationOf(s)
 	validation.Enum = nil
-	for _, value := range c.selections[i].values {
+	for _, value := range f.selections[i].values {
 		validation.Enum = append(validation.Enum, schema.JSON{Object: value})
 	}
 	limited.ValueValidation = &validation
 	return &limited
 }
 
-// staysIn reports whether the field at a path is in an element that the other version may lack.
-func (c *compiler) staysIn(path conversion.Path, ofHub bool) bool {
-	return slices.ContainsFunc(c.selections, func(s selection) bool { return path.HasPrefix(s.elements) }) ||
-		slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(p.place) && p.rule.Each != nil && c.mayStay(p, ofHub) })
+// staysIn reports whether the frame is in an element that the other version may lack.
+func (f *frame) staysIn(ofHub bool) bool {
+	for ; f != nil && f.rule != nil; f = f.around.in {
+		if len(f.selections) > 0 || f.rule.Each != nil && f.mayStay(ofHub) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayStay reports whether a part of a list or map of one side may have no place in the other version.
-func (c *compiler) mayStay(p placed, ofHub bool) bool {
-	own, other := c.schemaOf(p, ofHub), c.schemaOf(p, !ofHub)
+func (f *frame) mayStay(ofHub bool) bool {
+	ownSide, otherSide := f.sides(ofHub)
+	own, other := ownSide.value, otherSide.value
 	switch {
-	case c.elementsMayStay(p, ofHub):
+	case f.elementsMayStay(ofHub):
 		return true
-	case p.spokeForm == p.hubForm:
+	case f.collection.SpokeForm == f.collection.HubForm:
 		return false
 	case own.Items != nil && other.Items == nil && valuesOf(other) == nil:
 		return !isOneItem(own)
 	case own.Items != nil:
 		return true // it may be in another order
 	case other.Items != nil && valuesOf(own) != nil:
-		return p.integerKey || valuesOf(own).Nullable || holdsAnything(valuesOf(own))
+		return f.collection.IntegerKey || valuesOf(own).Nullable || holdsAnything(valuesOf(own))
 	}
 	return false
 }
 
 // elementsMayStay reports whether a rule that makes elements of the other version leaves some out.
-func (c *compiler) elementsMayStay(p placed, ofHub bool) bool {
-	_, other := c.sides(ofHub)
-	i := slices.IndexFunc(other.claims, func(to claim) bool {
-		return len(to.path) == len(p.place)+1 && to.path.HasPrefix(p.place) && to.path[len(p.place)] == conversion.Each
-	})
-	return i >= 0 && c.mayLeaveOut(other.claims[i].rule, ofHub)
+func (f *frame) elementsMayStay(ofHub bool) bool {
+	_, other := f.sides(ofHub)
+	i := slices.IndexFunc(other.claims, func(to claim) bool { return len(to.path) == 0 })
+	return i >= 0 && f.mayLeaveOut(other.claims[i].rule, ofHub)
 }
 
 // mayStayWhole reports whether the other version may have no list, map or value for one of this side.
-func (c *compiler) mayStayWhole(p placed, ofHub bool) bool {
-	own := c.schemaOf(p, ofHub)
-	if own.Items != nil && (p.spokeForm == conversion.FormMap || p.hubForm == conversion.FormMap) {
-		return !isListMap(own) || !slices.Equal(own.XListMapKeys, []string{p.key}) || own.Items.Nullable
+func (f *frame) mayStayWhole(ofHub bool) bool {
+	side, _ := f.sides(ofHub)
+	if own := side.value; own.Items != nil && (f.collection.SpokeForm == conversion.FormMap || f.collection.HubForm == conversion.FormMap) {
+		return !isListMap(own) || !slices.Equal(own.XListMapKeys, []string{f.collection.Key}) || own.Items.Nullable
 	}
-	return c.mayStay(p, ofHub) || slices.ContainsFunc(c.selections, func(s selection) bool { return s.elements.HasPrefix(p.place) && len(s.elements) <= len(p.place)+1 })
-}
-
-// schemaOf returns the schema of a list, map or value on one side.
-func (c *compiler) schemaOf(p placed, ofHub bool) *schema.Structural {
-	own, _ := c.sides(ofHub)
-	found, _ := resolve(own.own, p.own(ofHub))
-	return found
+	return f.mayStay(ofHub) || len(f.selections) > 0
 }
 
 // isOneItem reports whether a list always has exactly one element, which is not null.

@@ -6,8 +6,6 @@ package compile
 import (
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
@@ -48,7 +46,6 @@ func isText(path conversion.Path) bool { return len(path) > 0 && path[0] == "met
 // anchorOf returns the path of the innermost object around a field that the other side has, too: as the other side has it,
 // relative to the scope.
 func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofHub bool) conversion.Path {
-	_, other := c.sides(ofHub)
 	at := above[0]
 	if ofHub {
 		at = above[1]
@@ -56,12 +53,12 @@ func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofH
 	if len(at) == 0 && isText(local) {
 		return local[:1]
 	}
-	full := c.placed(slices.Concat(at, local), ofHub)
-	scope := c.placed(append(slices.Clip(at), ""), ofHub)
-	for i := len(full) - 1; i >= len(scope); i-- {
-		claimed := slices.ContainsFunc(other.claims, func(c claim) bool { return full[:i].HasPrefix(c.path) })
-		if found, err := resolve(other.schema, full[:i]); err == nil && !claimed && found.Type == "object" {
-			return other.local(full[:i], scope[:len(scope)-1])
+	scope := c.locate(append(slices.Clip(at), ""), ofHub).parent()
+	for around := c.locate(slices.Concat(at, local), ofHub).parent(); !around.is(scope); around = around.parent() {
+		_, other := around.in.sides(ofHub)
+		claims := slices.Concat(other.claims, around.in.conflicting)
+		if found, err := other.resolve(around.path); err == nil && claimOf(claims, around.path) == nil && found.Type == "object" {
+			return around.local(scope, !ofHub)
 		}
 	}
 	return nil
@@ -70,39 +67,24 @@ func (c *compiler) anchorOf(above [2]conversion.Path, local conversion.Path, ofH
 // preserveMapKeys preserves single keys of maps, labels and annotations that a rule claims on one
 // side and no rule claims on the other. The schema allows such a key on both sides, but they are
 // not the same field.
-func (c *compiler) preserveMapKeys(claims []claim, of *side) {
+func (f *frame) preserveMapKeys(claims []claim, of *side) {
 	for _, claim := range claims {
 		path := claim.path
-		found, err := resolve(of.schema, path)
-		if err != nil || !c.namesKey(of.schema, path) || claimOf(of.claims, path) != nil {
+		found, err := of.resolve(path)
+		if err != nil || !namesKey(of, path) || claimOf(of.claims, path) != nil {
 			continue
 		}
-		scope := scopeAround(path)
-		cur := cursor{full: path, local: path[len(scope):], scope: c.scopeAt(scope)}
-		c.preserveUnclaimed(cur, found, of)
+		scope := claim.scope()
+		f.preserveUnclaimed(cursor{full: path, local: path[len(scope.path):], scope: f.scopeAt(scope)}, found, of)
 	}
-}
-
-// scopeAt returns the scope of the elements at a path, or of the object with this place.
-func (c *compiler) scopeAt(prefix conversion.Path) *conversion.Scope {
-	scope := &c.root
-	for i, segment := range prefix {
-		switch {
-		case segment == conversion.Each:
-			scope = &c.collectionOf(scope, prefix[:i]).Scope
-		case isPlace(segment) && (i+1 == len(prefix) || prefix[i+1] != conversion.Each):
-			scope = &c.collectionOf(scope, prefix[:i+1]).Scope
-		}
-	}
-	return scope
 }
 
 // namesKey reports whether a path names a key of a map.
-func (c *compiler) namesKey(root *schema.Structural, path conversion.Path) bool {
-	if path[0] == "metadata" {
+func namesKey(of *side, path conversion.Path) bool {
+	if of.isText(path) {
 		return true
 	}
-	for current, i := root, 0; i < len(path) && current != nil; i++ {
+	for current, i := of.schema, 0; i < len(path) && current != nil; i++ {
 		if valuesOf(current) != nil && path[i] != conversion.Each {
 			return true
 		}
@@ -113,35 +95,35 @@ func (c *compiler) namesKey(root *schema.Structural, path conversion.Path) bool 
 
 // rulePaths are the paths of a rule on both sides.
 type rulePaths struct {
-	spoke, hub []conversion.Path
+	spoke, hub []spot
 }
 
 // shareKeys calls share for a map and for the objects in it that rules name by key, deepest first.
-func (c *compiler) shareKeys(cur cursor) {
+func (f *frame) shareKeys(cur cursor) {
 	var names []string
-	for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
+	for _, claim := range slices.Concat(f.spoke.claims, f.hub.claims) {
 		if len(claim.path) <= len(cur.full)+1 || !claim.path.HasPrefix(cur.full) {
 			continue
 		}
 		if name := claim.path[len(cur.full)]; name != conversion.Each && !slices.Contains(names, name) {
 			names = append(names, name)
-			c.shareKeys(cur.child(name))
+			f.shareKeys(cur.child(name))
 		}
 	}
-	c.share(cur.full)
+	f.share(cur.full)
 }
 
 // share notes the values that rules move out of an object that both sides have, in the scope of each such rule.
-func (c *compiler) share(object conversion.Path) {
-	var scopes []conversion.Path
+func (f *frame) share(path conversion.Path) {
+	object := spot{f, path}
+	var scopes []spot
 	var leaving []rulePaths
-	spoke, hub := c.spoke, c.hub
-	isOutIn := func(of *side) func(conversion.Path) bool {
-		own := of.shown(object)
-		return func(path conversion.Path) bool { return !of.shown(path).HasPrefix(own) }
+	isOutIn := func(ofHub bool) func(spot) bool {
+		own := object.shown(ofHub)
+		return func(field spot) bool { return !field.shown(ofHub).HasPrefix(own) }
 	}
-	outOfSpoke, outOfHub := isOutIn(spoke), isOutIn(hub)
-	for _, rule := range c.rulePaths {
+	outOfSpoke, outOfHub := isOutIn(false), isOutIn(true)
+	for _, rule := range f.rulePaths {
 		out := rulePaths{}
 		if slices.ContainsFunc(rule.hub, outOfHub) {
 			out.spoke = slices.DeleteFunc(slices.Clone(rule.spoke), outOfSpoke)
@@ -153,24 +135,25 @@ func (c *compiler) share(object conversion.Path) {
 			continue
 		}
 		leaving = append(leaving, out)
-		if scope := commonScope(append(slices.Concat(rule.spoke, rule.hub), append(slices.Clip(object), ""))...); !contains(scopes, scope) {
+		scope := commonScope(append(slices.Concat(rule.spoke, rule.hub), object.child(""))...)
+		if !slices.ContainsFunc(scopes, scope.is) {
 			scopes = append(scopes, scope)
 		}
 	}
 	for _, scope := range scopes {
-		shared := conversion.Shared{Spoke: spoke.local(object, scope), Hub: hub.local(object, scope)}
+		shared := conversion.Shared{Spoke: object.local(scope, false), Hub: object.local(scope, true)}
 		if len(shared.Spoke) == 0 || len(shared.Hub) == 0 || slices.Contains(shared.Spoke, conversion.Each) || slices.Contains(shared.Hub, conversion.Each) {
 			continue // the object itself, or an element of a list that is one value in the other version
 		}
 		for _, out := range leaving {
-			for _, path := range out.spoke {
-				shared.OfSpoke = append(shared.OfSpoke, spoke.local(path, scope))
+			for _, field := range out.spoke {
+				shared.OfSpoke = append(shared.OfSpoke, field.local(scope, false))
 			}
-			for _, path := range out.hub {
-				shared.OfHub = append(shared.OfHub, hub.local(path, scope))
+			for _, field := range out.hub {
+				shared.OfHub = append(shared.OfHub, field.local(scope, true))
 			}
 		}
-		in := c.scopeAt(scope)
+		in := f.scopeAt(scope)
 		in.Shared = append(in.Shared, shared)
 	}
 }

@@ -18,13 +18,13 @@ import (
 // API server would refuse the object, so the value is preserved and the label is left out.
 func (c *compiler) warnLabels() {
 	for _, ofHub := range []bool{true, false} {
-		target, source := c.sides(ofHub)
+		target, source := c.root().sides(ofHub)
 		var labels []string
 		for _, to := range target.claims {
-			if to.path[0] != "metadata" || to.path[1] != "labels" || to.rule.Drop != nil {
+			if !to.path.IsLabel() || to.rule.Drop != nil {
 				continue
 			}
-			if from := c.partner(to, source.claims); from == nil || !c.fitsLabel(from, ofHub) {
+			if from := c.partner(to); from == nil || !c.fitsLabel(from) {
 				labels = append(labels, to.path[2])
 			}
 		}
@@ -42,46 +42,42 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	if ownSchema != nil && otherSchema != nil && isWider(ownSchema, otherSchema) {
 		return true
 	}
-	own, other := c.sides(ofHub)
-	for _, from := range own.claims {
-		if from.rule != rule {
-			continue
-		}
-		to := c.partner(from, other.claims)
-		if to != nil && (to.path[len(to.path)-1] == conversion.Each || from.path[len(from.path)-1] == conversion.Each) {
-			return c.elementMayStay(own, from.path)
-		}
-		if to == nil || to.path[0] != "metadata" {
-			continue
-		}
-		s, err := resolve(own.schema, from.path)
-		return err != nil || s.Nullable || to.path[1] == "labels" && !c.fitsLabel(&from, !ofHub)
+	from, to := c.claimsOf(rule, ofHub), c.claimsOf(rule, !ofHub)
+	if len(from) != 1 || len(to) != 1 {
+		return false
 	}
-	return false
+	own, _ := from[0].in.sides(ofHub)
+	switch {
+	case len(to[0].path) == 0 || len(from[0].path) == 0:
+		return elementMayStay(own, from[0].path)
+	case !to[0].isText():
+		return false
+	}
+	s, err := own.resolve(from[0].path)
+	return err != nil || s.Nullable || to[0].path.IsLabel() && !c.fitsLabel(&from[0])
 }
 
 // elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
-func (c *compiler) elementMayStay(own *side, path conversion.Path) bool {
-	found, err := resolve(own.schema, path)
-	if err != nil || found.Nullable {
-		return true
+func elementMayStay(own *side, path conversion.Path) bool {
+	found, err := own.resolve(path)
+	if err != nil || found.Nullable || len(path) == 0 {
+		return err != nil || found.Nullable
 	}
-	around, err := resolve(own.schema, path[:len(path)-1])
-	name := path[len(path)-1]
-	return err != nil || name != conversion.Each && !isAlwaysSet(around, name)
+	around, err := own.resolve(path[:len(path)-1])
+	return err != nil || !isAlwaysSet(around, path[len(path)-1])
 }
 
 // fitsLabel reports whether a rule gives a label only valid values.
-func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
-	_, source := c.sides(ofHub)
-	s, err := resolve(source.schema, from.path)
+func (c *compiler) fitsLabel(from *claim) bool {
+	source, _ := from.in.sides(from.ofHub)
+	s, err := source.resolve(from.path)
 	switch {
 	case err != nil || s.Nullable:
 		return false
-	case from.path[0] == "metadata" && from.path[1] == "labels":
+	case from.isText() && from.path.IsLabel():
 		return true
 	case from.rule.Values != nil:
-		return c.tableFitsLabel(from.rule, s, ofHub)
+		return tableFitsLabel(from.rule, s, !from.ofHub)
 	case from.rule.Cast != nil:
 		v := validationOf(s)
 		return s.Type == "boolean" || from.rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
@@ -89,7 +85,7 @@ func (c *compiler) fitsLabel(from *claim, ofHub bool) bool {
 	return from.rule.Move != nil && isLabelText(s)
 }
 
-func (c *compiler) tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
+func tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
 	for _, pair := range rule.Values.Table {
 		value := pair.From
 		if ofHub {

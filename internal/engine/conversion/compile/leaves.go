@@ -15,20 +15,22 @@ import (
 
 // mayCollide notes a field that also exists on the other side under the same path. Unless a rule
 // claims that one too, the two values cannot be told apart.
-func (c *compiler) mayCollide(path conversion.Path, other *side, fldPath place, text v1alpha1.Path) {
-	if path[0] == "metadata" {
+func (c *compiler) mayCollide(at spot, ofHub bool, fldPath place, text v1alpha1.Path) {
+	own, other := at.in.sides(ofHub)
+	if own.isText(at.path) {
 		return
 	}
-	if _, err := resolve(other.schema, path); err == nil {
-		c.collisions = append(c.collisions, collision{path, other, fldPath, text})
+	if _, err := other.resolve(at.path); err == nil {
+		c.collisions = append(c.collisions, collision{at, !ofHub, fldPath, text})
 	}
 }
 
 // collision is a field of a rule that both sides have. It is no collision if another rule claims
 // the field on the other side.
 type collision struct {
-	path    conversion.Path
-	other   *side
+	spot
+	// ofHub is the other side.
+	ofHub   bool
 	fldPath place
 	text    v1alpha1.Path
 }
@@ -36,16 +38,15 @@ type collision struct {
 // checkCollisions reports collisions. It runs after all rules are known.
 func (c *compiler) checkCollisions() {
 	for _, p := range c.traversed {
-		for _, claim := range p.other.claims {
-			if p.path.HasPrefix(claim.path) {
-				c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.other.shown(p.path), claim.fldPath, p.other.version)
-			}
+		own, _ := p.in.sides(p.ofHub)
+		if claim := claimOf(own.claims, p.path); claim != nil {
+			c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.shown(p.ofHub), claim.fldPath, own.version)
 		}
 	}
 	for _, p := range c.collisions {
-		if !overlapsClaim(p.other.claims, p.path) {
+		if own, _ := p.in.sides(p.ofHub); !overlapsClaim(own.claims, p.path) {
 			c.invalid(p.fldPath, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
-				p.other.shown(p.path), p.other.version)
+				p.shown(p.ofHub), own.version)
 		}
 	}
 }
@@ -75,7 +76,7 @@ func hasClaimBelow(claims []claim, path conversion.Path) bool {
 
 // cursor is a position in both schemas, which are walked together.
 type cursor struct {
-	// full is relative to the root, local to the scope.
+	// full is relative to the frame, local to the scope.
 	full, local conversion.Path
 	scope       *conversion.Scope
 }
@@ -85,54 +86,61 @@ func (s cursor) child(name string) cursor {
 	return s
 }
 
-// assignLeaves walks both schemas and assigns every field without a rule to identity, or to
-// preservation on the side that has it.
+// assignLeaves walks both schemas of each frame and assigns every field without a rule to identity, or to
+// preservation on the side that has it. What leaves an object in another one leaves both.
 func (c *compiler) assignLeaves() {
-	c.pairFields(cursor{scope: &c.root}, c.spoke.schema, c.hub.schema)
-	c.anchorAll()
-	for _, name := range []string{"annotations", "labels"} {
-		c.share(conversion.Path{"metadata", name})
+	for _, f := range slices.Backward(c.frames) {
+		f.pairAll(cursor{scope: c.scopeAt(spot{in: f})}, f.spoke.schema, f.hub.schema)
 	}
-	c.preserveMapKeys(c.spoke.claims, c.hub)
-	c.preserveMapKeys(c.hub.claims, c.spoke)
-	c.markNulls(&c.root, [2]conversion.Path{})
-	c.nameElements(&c.root, [2]conversion.Path{})
+	c.anchorRules(&c.rules, [2]conversion.Path{})
+	for _, name := range []string{"annotations", "labels"} {
+		c.root().share(conversion.Path{"metadata", name})
+	}
+	for _, f := range c.frames {
+		f.preserveMapKeys(f.spoke.claims, f.hub)
+		f.preserveMapKeys(f.hub.claims, f.spoke)
+	}
+	c.markNulls(&c.rules, [2]conversion.Path{})
+	c.nameElements(&c.rules, [2]conversion.Path{})
 }
 
-// anchorAll sets the anchors of all rules. Conflicting fields count as claimed: an object of one
-// side holds nothing of the other.
-func (c *compiler) anchorAll() {
-	withConflicting, spoke, hub := *c, *c.spoke, *c.hub
-	spoke.claims, hub.claims = slices.Concat(c.spoke.claims, c.conflicting), slices.Concat(c.hub.claims, c.conflicting)
-	withConflicting.spoke, withConflicting.hub = &spoke, &hub
-	withConflicting.anchorRules(&c.root, [2]conversion.Path{})
+// pairAll pairs all that is in a frame, or in an element.
+func (f *frame) pairAll(cur cursor, spoke, hub *schema.Structural) {
+	if ofSpoke, ofHub := isClaimed(f.spoke.claims, cur.full), isClaimed(f.hub.claims, cur.full); ofSpoke || ofHub {
+		f.preserveElement(cur, spoke, ofSpoke, f.spoke)
+		f.preserveElement(cur, hub, ofHub, f.hub)
+		return
+	}
+	if isStruct(spoke) && isStruct(hub) {
+		f.pairFields(cur, spoke, hub)
+		return
+	}
+	f.pair(cur, spoke, hub)
 }
 
 // pairFields pairs the fields of two objects.
-func (c *compiler) pairFields(cur cursor, spoke, hub *schema.Structural) {
-	c.unknownFields(cur, spoke, hub)
+func (f *frame) pairFields(cur cursor, spoke, hub *schema.Structural) {
+	f.unknownFields(cur, spoke, hub)
 	for _, name := range unionOf(spoke.Properties, hub.Properties) {
 		next := cur.child(name)
-		if len(next.full) == 1 && (name == "apiVersion" || name == "kind" || name == "metadata") {
+		if f.spoke.isEnvelope(cur.full, name) {
 			continue
 		}
-		left, right := c.unclaimed(next, spoke, hub)
+		left, right := f.unclaimed(next, spoke, hub)
 		switch {
-		case c.placeOf(next.full) != nil:
-			c.pairPlaced(next, left, right)
 		case left != nil && right != nil:
-			c.pair(next, left, right)
+			f.pair(next, left, right)
 		case isNamedOnlyBy(spoke, hub, name):
-			c.pairUnnamed(next, left, c.spoke, c.hub)
+			f.pairUnnamed(next, left, f.spoke, f.hub)
 		case isNamedOnlyBy(hub, spoke, name):
-			c.pairUnnamed(next, right, c.hub, c.spoke)
+			f.pairUnnamed(next, right, f.hub, f.spoke)
 		case left != nil:
-			c.preserveUnclaimed(next, left, c.spoke)
+			f.preserveUnclaimed(next, left, f.spoke)
 		case right != nil:
-			c.preserveUnclaimed(next, right, c.hub)
+			f.preserveUnclaimed(next, right, f.hub)
 		}
 	}
-	c.share(cur.full)
+	f.share(cur.full)
 }
 
 // isNamedOnlyBy reports whether a side names a field that the other side allows without naming it.
@@ -145,146 +153,137 @@ func isNamedOnlyBy(own, other *schema.Structural, name string) bool {
 // pairUnnamed decides about a field that one side names and the other allows without naming it.
 // They are paired, unless rules claim part of the named field: then the other side's value is a
 // different one. The schema is nil if a rule claims the whole field.
-func (c *compiler) pairUnnamed(cur cursor, s *schema.Structural, own, other *side) {
+func (f *frame) pairUnnamed(cur cursor, s *schema.Structural, own, other *side) {
 	switch {
 	case s == nil:
 	case hasClaimBelow(own.claims, cur.full):
-		c.preserveUnclaimed(cur, s, own)
+		f.preserveUnclaimed(cur, s, own)
 	case own.isHub:
-		c.pair(cur, anything, s)
+		f.pair(cur, anything, s)
 		return
 	default:
-		c.pair(cur, s, anything)
+		f.pair(cur, s, anything)
 		return
 	}
-	c.preserve(cur, other, false)
+	f.preserve(cur, other, false)
 }
 
 // unknownFields preserves the fields that one side allows without naming them, if the other side
 // allows only named fields.
-func (c *compiler) unknownFields(cur cursor, spoke, hub *schema.Structural) {
+func (f *frame) unknownFields(cur cursor, spoke, hub *schema.Structural) {
 	if spoke.XPreserveUnknownFields == hub.XPreserveUnknownFields {
 		return
 	}
-	known := slices.DeleteFunc(unionOf(spoke.Properties, hub.Properties), isPlace)
-	if len(cur.full) == 0 {
+	known := unionOf(spoke.Properties, hub.Properties)
+	if f.spoke.isRoot() && len(cur.full) == 0 {
 		known = append(known, "apiVersion", "kind", "metadata")
 	}
-	own, _ := c.sides(hub.XPreserveUnknownFields)
-	c.preserveUnknown(cur, own, known)
+	own, _ := f.sides(hub.XPreserveUnknownFields)
+	f.preserveUnknown(cur, own, known)
 }
 
-func (c *compiler) preserveUnknown(cur cursor, of *side, known []string) {
-	c.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Known: append([]string{}, known...)})
+func (f *frame) preserveUnknown(cur cursor, of *side, known []string) {
+	f.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Known: append([]string{}, known...)})
 	cur.full = append(slices.Clip(cur.full), conversion.Each)
 	of.notePreserved(cur)
 }
 
 // unclaimed returns the schemas of a field, nil on a side that lacks it or where a rule claims it.
-func (c *compiler) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, right *schema.Structural) {
+func (f *frame) unclaimed(cur cursor, spoke, hub *schema.Structural) (left, right *schema.Structural) {
 	name := cur.full[len(cur.full)-1]
-	if found, there := spoke.Properties[name]; there && !isClaimed(c.spoke.claims, cur.full) {
+	if found, there := spoke.Properties[name]; there && !isClaimed(f.spoke.claims, cur.full) {
 		left = &found
 	}
-	if found, there := hub.Properties[name]; there && !isClaimed(c.hub.claims, cur.full) {
+	if found, there := hub.Properties[name]; there && !isClaimed(f.hub.claims, cur.full) {
 		right = &found
 	}
 	return left, right
 }
 
 // pair decides about a field that both sides have.
-func (c *compiler) pair(cur cursor, spoke, hub *schema.Structural) {
-	ruled := hasClaimBelow(c.spoke.claims, cur.full) || hasClaimBelow(c.hub.claims, cur.full)
-	differs := difference(spoke, hub, cur.full)
+func (f *frame) pair(cur cursor, spoke, hub *schema.Structural) {
+	ruled := hasClaimBelow(f.spoke.claims, cur.full) || hasClaimBelow(f.hub.claims, cur.full)
+	at := f.hub.shown(cur.full)
+	differs := difference(spoke, hub, at)
 	if shape := commonShape(spoke, hub); shape != nil && !ruled {
-		c.pairShape(cur, spoke, hub, shape)
+		f.pairShape(cur, spoke, hub, shape)
 		return
 	}
 	switch {
 	case !ruled && differs == "":
-		c.pairNulls(cur, spoke, hub)
+		f.pairNulls(cur, spoke, hub)
 	case isStruct(spoke) && isStruct(hub):
-		c.preserveNulls(cur, spoke, hub)
-		c.pairFields(cur, spoke, hub)
-	case ruled && differs == "" && !c.ruledElements(cur.full) && !nullsDiffer(elementsOf(spoke), elementsOf(hub)):
-		c.preserveNulls(cur, spoke, hub)
-		c.shareKeys(cur) // rules claim some keys of a map; the others are the same
+		f.preserveNulls(cur, spoke, hub)
+		f.pairFields(cur, spoke, hub)
+	case ruled && differs == "" && !f.ruledElements(cur.full) && !nullsDiffer(elementsOf(spoke), elementsOf(hub)):
+		f.preserveNulls(cur, spoke, hub)
+		f.shareKeys(cur) // rules claim some keys of a map; the others are the same
 	case sameElements(spoke, hub):
-		c.preserveNulls(cur, spoke, hub)
-		c.pairElements(cur, spoke, hub)
+		f.preserveNulls(cur, spoke, hub)
+		f.pairElements(cur, spoke, hub)
 	case ruled:
-		c.preserveRest(cur, spoke, hub, differs)
+		f.preserveRest(cur, spoke, hub, differs)
 	default:
-		c.differences = append(c.differences, describeDifference(cur.full, differs))
-		c.preserveBoth(cur, spoke, hub)
+		f.differences = append(f.differences, describeDifference(at, differs))
+		f.preserveBoth(cur, spoke, hub)
 	}
 }
 
 // pairElements pairs the elements of a list or map.
-func (c *compiler) pairElements(cur cursor, spoke, hub *schema.Structural) {
-	for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
+func (f *frame) pairElements(cur cursor, spoke, hub *schema.Structural) {
+	for _, claim := range slices.Concat(f.spoke.claims, f.hub.claims) {
 		if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) && claim.path[len(cur.full)] != conversion.Each {
-			c.invalid(claim.fldPath, c.shown(claim).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", c.hub.shown(cur.full))
+			f.invalid(claim.fldPath, claim.shown(claim.ofHub).String(), "names one element of %s, whose elements differ between the versions: write %[1]s[*]", f.hub.shown(cur.full))
 			return
 		}
 	}
-	collection := c.collectionOf(cur.scope, cur.full)
-	element := cursor{full: append(slices.Clip(cur.full), conversion.Each), scope: &collection.Scope}
-	if ofSpoke, ofHub := isClaimed(c.spoke.claims, element.full), isClaimed(c.hub.claims, element.full); ofSpoke || ofHub {
-		c.preserveElement(element, elementsOf(spoke), ofSpoke, c.spoke)
-		c.preserveElement(element, elementsOf(hub), ofHub, c.hub)
-		return
-	}
-	if isStruct(elementsOf(spoke)) {
-		c.pairFields(element, elementsOf(spoke), elementsOf(hub))
-		return
-	}
-	c.pair(element, elementsOf(spoke), elementsOf(hub))
+	list := spot{f, cur.full}
+	f.pairAll(cursor{full: list.child(conversion.Each).path, scope: &f.collectionOf(list).Scope}, elementsOf(spoke), elementsOf(hub))
 }
 
 // preserveElement preserves the fields of an element that rules do not claim, if the other side has elements that a rule
 // makes of some of them, or that are made of these.
-func (c *compiler) preserveElement(cur cursor, s *schema.Structural, claimed bool, of *side) {
+func (f *frame) preserveElement(cur cursor, s *schema.Structural, claimed bool, of *side) {
 	if claimed {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if next := cur.child(name); !isClaimed(of.claims, next.full) {
-			c.preserveUnclaimed(next, childOf(s, name), of)
+			f.preserveUnclaimed(next, childOf(s, name), of)
 		}
 	}
 	if holdsAnything(s) {
-		c.preserveUnknown(cur, of, slices.Sorted(maps.Keys(s.Properties)))
+		f.preserveUnknown(cur, of, slices.Sorted(maps.Keys(s.Properties)))
 	}
 }
 
 // ruledElements reports whether a rule goes through all elements of a list or map.
-func (c *compiler) ruledElements(path conversion.Path) bool {
+func (f *frame) ruledElements(path conversion.Path) bool {
 	all := append(slices.Clip(path), conversion.Each)
-	return hasClaimBelow(c.spoke.claims, all) || hasClaimBelow(c.hub.claims, all)
+	return hasClaimBelow(f.spoke.claims, all) || hasClaimBelow(f.hub.claims, all)
 }
 
 // preserveBoth preserves a field on both sides: it has the same path and a different schema.
-func (c *compiler) preserveBoth(cur cursor, spoke, hub *schema.Structural) {
-	c.conflicting = append(c.conflicting, claim{path: cur.full})
-	c.preserveUnclaimed(cur, spoke, c.spoke)
-	c.preserveUnclaimed(cur, hub, c.hub)
+func (f *frame) preserveBoth(cur cursor, spoke, hub *schema.Structural) {
+	f.conflicting = append(f.conflicting, claim{spot: spot{f, cur.full}})
+	f.preserveUnclaimed(cur, spoke, f.spoke)
+	f.preserveUnclaimed(cur, hub, f.hub)
 }
 
 // preserveRest decides about a field with different schemas, of which rules claim a part.
-func (c *compiler) preserveRest(cur cursor, spoke, hub *schema.Structural, differs string) {
+func (f *frame) preserveRest(cur cursor, spoke, hub *schema.Structural, differs string) {
 	for _, of := range []*schema.Structural{spoke, hub} {
 		if elementsOf(of) == nil {
 			continue
 		}
-		for _, claim := range slices.Concat(c.spoke.claims, c.hub.claims) {
+		for _, claim := range slices.Concat(f.spoke.claims, f.hub.claims) {
 			if claim.path.HasPrefix(cur.full) && len(claim.path) > len(cur.full) {
-				c.invalid(claim.fldPath, c.shown(claim).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", c.hub.shown(cur.full), differs)
+				f.invalid(claim.fldPath, claim.shown(claim.ofHub).String(), "is part of %s, which differs between the versions (%s): write a rule for all of %[1]s", f.hub.shown(cur.full), differs)
 				return
 			}
 		}
 	}
-	c.preserveBoth(cur, spoke, hub)
+	f.preserveBoth(cur, spoke, hub)
 }
 
 // isStruct reports whether a schema is an object whose fields may be known.
@@ -312,9 +311,9 @@ func elementsOf(s *schema.Structural) *schema.Structural {
 
 // preserveUnclaimed preserves a field of one side: as a whole, or, if rules claim a part, the rest
 // piece by piece.
-func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
+func (f *frame) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
 	if !hasClaimBelow(of.claims, cur.full) {
-		c.preserve(cur, of, false)
+		f.preserve(cur, of, false)
 		return
 	}
 	known := slices.Sorted(maps.Keys(s.Properties))
@@ -326,23 +325,23 @@ func (c *compiler) preserveUnclaimed(cur cursor, s *schema.Structural, of *side)
 	for _, name := range known {
 		next := cur.child(name)
 		if !isClaimed(of.claims, next.full) {
-			c.preserveUnclaimed(next, childOf(s, name), of)
+			f.preserveUnclaimed(next, childOf(s, name), of)
 		}
 	}
 	if s.Properties == nil || holdsAnything(s) {
-		c.preserveUnknown(cur, of, known)
+		f.preserveUnknown(cur, of, known)
 	}
-	c.preserve(cur, of, true)
+	f.preserve(cur, of, true)
 }
 
-func (c *compiler) preserve(cur cursor, of *side, shell bool) {
-	c.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell, Text: isText(cur.full), Label: cur.full.IsLabel()})
+func (f *frame) preserve(cur cursor, of *side, shell bool) {
+	f.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell, Text: of.isText(cur.full), Label: of.isRoot() && cur.full.IsLabel()})
 	if !shell {
 		of.notePreserved(cur)
 	}
 }
 
-func (c *compiler) addLeaf(cur cursor, of *side, leaf conversion.LeafField) {
+func (f *frame) addLeaf(cur cursor, of *side, leaf conversion.LeafField) {
 	if of.isHub {
 		cur.scope.OnlyHub = append(cur.scope.OnlyHub, leaf)
 	} else {

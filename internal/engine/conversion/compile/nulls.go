@@ -22,33 +22,33 @@ func losesNull(from, to *schema.Structural) bool {
 }
 
 // pairNulls decides about a field that is the same on both sides except for nulls.
-func (c *compiler) pairNulls(cur cursor, spoke, hub *schema.Structural) {
+func (f *frame) pairNulls(cur cursor, spoke, hub *schema.Structural) {
 	if !nullsDiffer(spoke, hub) {
 		return
 	}
 	if shape, _ := intersect(spoke, hub); shape != nil && losesNulls(shape.Each) && len(cur.local) > 0 {
-		c.pairShape(cur, spoke, hub, shape) // the values of a map lose nulls
+		f.pairShape(cur, spoke, hub, shape) // the values of a map lose nulls
 		return
 	}
-	c.preserveNulls(cur, spoke, hub)
+	f.preserveNulls(cur, spoke, hub)
 	switch {
 	case isStruct(spoke) && isStruct(hub):
-		c.pairFields(cur, spoke, hub)
+		f.pairFields(cur, spoke, hub)
 	case sameElements(spoke, hub) && nullsDiffer(elementsOf(spoke), elementsOf(hub)):
-		c.pairElements(cur, spoke, hub)
+		f.pairElements(cur, spoke, hub)
 	}
 }
 
 // preserveNulls preserves a null that only one side allows. The side that does not allow nulls may
 // still have one that was stored before its schema changed.
-func (c *compiler) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
+func (f *frame) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
 	if len(cur.local) == 0 {
 		return // the API server removes no elements from lists
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
-		c.noteNotRoundTrippable(cur, spoke, hub)
-		c.addLeaf(cur, c.spoke, conversion.LeafField{Path: cur.local, Null: true})
-		c.addLeaf(cur, c.hub, conversion.LeafField{Path: cur.local, Null: true})
+		f.noteNotRoundTrippable(cur, spoke, hub)
+		f.addLeaf(cur, f.spoke, conversion.LeafField{Path: cur.local, Null: true})
+		f.addLeaf(cur, f.hub, conversion.LeafField{Path: cur.local, Null: true})
 	}
 }
 
@@ -75,8 +75,8 @@ func nullsDiffer(a, b *schema.Structural) bool {
 // markNulls sets NotNull of all fields in a scope. above is its path in the spoke and in the hub.
 func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		spoke, spokeNullable := schemasOf(c.spoke.own, above[0], exchange.Spoke)
-		hub, hubNullable := schemasOf(c.hub.own, above[1], exchange.Hub)
+		spoke, spokeNullable := schemasOf(c.root().spoke.schema, above[0], exchange.Spoke)
+		hub, hubNullable := schemasOf(c.root().hub.schema, above[1], exchange.Hub)
 		markNullFields(exchange.Spoke, spoke, hubNullable)
 		markNullFields(exchange.Hub, hub, spokeNullable)
 	}

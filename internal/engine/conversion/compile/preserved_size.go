@@ -31,16 +31,19 @@ const unbounded = math.MaxInt64
 // warnPreservedSize names the preserved fields that may exceed the size of an object's annotations.
 func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 	for _, ofHub := range []bool{false, true} {
-		own, other := c.sides(ofHub)
+		root, other := c.root().sides(ofHub)
 		var fields []string
 		total := int64(0)
-		for _, path := range own.preserved {
-			if path[0] == "metadata" || contains(own.partlyPreserved, path) {
-				continue // an annotation already, a small label, or rarely preserved
-			}
-			size, cause := preservedSize(own.schema, path)
-			if total = plus(total, size); size > largeField {
-				fields = append(fields, own.shown(path).String()+" ("+cause+")")
+		for _, f := range c.frames {
+			own, _ := f.sides(ofHub)
+			for _, path := range own.preserved {
+				if own.isText(path) || contains(own.partlyPreserved, path) {
+					continue // an annotation already, a small label, or rarely preserved
+				}
+				size, cause := preservedSize(root.schema, own.shown(path))
+				if total = plus(total, size); size > largeField {
+					fields = append(fields, own.shown(path).String()+" ("+cause+")")
+				}
 			}
 		}
 		if total <= conversion.MaxAnnotations || len(fields) == 0 {
@@ -51,7 +54,7 @@ func (c *compiler) warnPreservedSize(overflow v1alpha1.OverflowAction) {
 			consequence = "the largest of them is given up"
 		}
 		c.warn("what is preserved of %s at %s may exceed the 256 KiB that all annotations of an object may take: %s: beyond that %s",
-			own.version, other.version, few(fields), consequence)
+			root.version, other.version, few(fields), consequence)
 	}
 }
 

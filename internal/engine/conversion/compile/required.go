@@ -18,22 +18,31 @@ import (
 // or preserved: an object that was created on the other side never had them.
 func (c *compiler) warnRequired() {
 	for _, ofHub := range []bool{true, false} {
-		target, source := c.sides(ofHub)
-		walker := &requiredWalker{c: c, target: target, source: source, ofHub: ofHub}
-		walker.object(target.schema, source.schema, nil)
-		if len(walker.lacking) > 0 {
+		var lacking []string
+		for _, f := range c.frames {
+			lacking = append(lacking, f.lacking(ofHub)...)
+		}
+		if target, source := c.root().sides(ofHub); len(lacking) > 0 {
 			c.warn("%s requires what an object from %s may lack: %s: such an object can be read at %s, and not be written there until it is set: give the field a default in the schema of %s, or by a rule",
-				target.version, source.version, few(walker.lacking), target.version, target.version)
+				target.version, source.version, few(lacking), target.version, target.version)
 		}
 	}
 }
 
+// lacking returns the fields of the frame that one side requires and an object from the other side may lack.
+func (f *frame) lacking(ofHub bool) []string {
+	w := &requiredWalker{frame: f, ofHub: ofHub}
+	w.target, w.source = f.sides(ofHub)
+	w.value(w.target.schema, w.source.schema, nil)
+	return w.found
+}
+
 // requiredWalker walks the schema of the target, beside the schema of the source.
 type requiredWalker struct {
-	c              *compiler
+	*frame
 	target, source *side
 	ofHub          bool
-	lacking        []string
+	found          []string
 }
 
 // object examines the required fields of an object, and then its fields. The source is nil if it
@@ -42,15 +51,15 @@ func (w *requiredWalker) object(target, source *schema.Structural, at conversion
 	for _, name := range validationOf(target).Required {
 		property := target.Properties[name]
 		path := append(slices.Clip(at), name)
-		if property.Default.Object != nil || len(at) == 0 && conversion.IsEnvelope(name) {
+		if property.Default.Object != nil || w.target.isEnvelope(at, name) {
 			continue
 		}
 		if cause := w.cause(path, name, source); cause != "" {
-			w.lacking = append(w.lacking, w.target.shown(path).String()+" ("+cause+")")
+			w.found = append(w.found, w.target.shown(path).String()+" ("+cause+")")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(target.Properties)) {
-		if len(at) > 0 || !conversion.IsEnvelope(name) {
+		if !w.target.isEnvelope(at, name) {
 			property := target.Properties[name]
 			w.value(&property, fieldOf(source, name), append(slices.Clip(at), name))
 		}
@@ -97,23 +106,19 @@ func (w *requiredWalker) inside(target, source *schema.Structural, at conversion
 
 // ruled examines what a rule moves as a whole. It ignores what a rule computes.
 func (w *requiredWalker) ruled(target *schema.Structural, to *claim) {
-	from := w.c.partner(*to, w.source.claims)
-	if from != nil && to.rule.Move != nil && w.c.placeBy(to.rule) == nil {
-		w.moved(target, from, to)
+	from := w.partner(*to)
+	if from == nil || to.rule.Move == nil || w.frameOf(to.rule) != nil {
+		return
 	}
-}
-
-func (w *requiredWalker) moved(target *schema.Structural, from, to *claim) {
-	source, err := resolve(w.source.schema, from.path)
+	holder, _ := from.in.sides(!w.ofHub)
+	source, err := holder.resolve(from.path)
 	if err != nil {
 		return
 	}
-	below := &requiredWalker{
-		c: &compiler{}, ofHub: w.ofHub,
-		target: &side{version: w.target.version, schema: target}, source: &side{version: w.source.version, schema: source},
-	}
-	below.inside(target, source, to.path)
-	w.lacking = append(w.lacking, below.lacking...)
+	moved := &frame{compiler: &compiler{}, spoke: &side{version: w.spoke.version}, hub: &side{version: w.hub.version}}
+	ownMoved, otherMoved := moved.sides(w.ofHub)
+	ownMoved.at, ownMoved.schema, otherMoved.schema = to.shown(w.ofHub), target, source
+	w.found = append(w.found, moved.lacking(w.ofHub)...)
 }
 
 // cause returns why a required field may be missing. It is empty if the field is always set.
@@ -128,7 +133,7 @@ func (w *requiredWalker) cause(path conversion.Path, name string, source *schema
 		return "" // rules that set fields in it create it
 	case other == nil, contains(w.target.preserved, path):
 		return w.source.version + " does not have it"
-	case !isAlwaysSet(source, name) && !w.c.hasField(path, !w.ofHub):
+	case !isAlwaysSet(source, name) && !w.hasField(path, !w.ofHub):
 		return w.source.version + " does not require it"
 	}
 	return ""
@@ -151,11 +156,11 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 	if w.ofHub {
 		fromNothing = to.rule.hubFromNothing
 	}
-	isComputed := contains(fromNothing, to.path)
+	isComputed := slices.ContainsFunc(fromNothing, to.is)
 	if lacking := w.optionalSources(to); len(lacking) > 0 && !isComputed {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}
-	if w.c.mayLeaveOut(to.rule, !w.ofHub) {
+	if w.mayLeaveOut(to.rule, !w.ofHub) {
 		return shortRule(to.rule.fldPath.String()) + " leaves it out where it cannot express the value"
 	}
 	return ""
@@ -165,13 +170,10 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 // sources of a format rule are optional does it return them.
 func (w *requiredWalker) optionalSources(to *claim) []string {
 	var lacking []string
-	for _, from := range w.source.claims {
-		if from.rule != to.rule {
-			continue
-		}
-		switch field := w.optional(from.path, to.path); {
+	for _, from := range w.claimsOf(to.rule, !w.ofHub) {
+		switch field := optional(from, *to); {
 		case field != nil:
-			lacking = append(lacking, w.source.shown(field).String())
+			lacking = append(lacking, field.String())
 		case to.rule.Format != nil:
 			return nil
 		}
@@ -179,17 +181,28 @@ func (w *requiredWalker) optionalSources(to *claim) []string {
 	return lacking
 }
 
-// optional returns the first field of a path that an object of the source may lack, nil if it has
-// all of them. A prefix that both paths share exists on both sides or on neither.
-func (w *requiredWalker) optional(path, other conversion.Path) conversion.Path {
-	current := w.source.schema
-	for i, segment := range path {
-		shared := len(other) > i+1 && len(path) > i+1 && path.HasPrefix(other[:i+1])
-		if segment != conversion.Each && !shared && path[0] != "metadata" && valuesOf(current) == nil && !isAlwaysSet(current, segment) && !w.c.hasField(path[:i+1], !w.ofHub) {
-			return path[:i+1]
+// optional returns the first field on the path of a claim that an object of its side may lack, nil if it has
+// all of them. A prefix that the claim of the other side shares exists on both sides or on neither.
+func optional(from, to claim) conversion.Path {
+	in := from.in
+	shared, within := to.upTo(in)
+	for !within {
+		outer := in.around.in
+		if _, within = to.upTo(outer); within {
+			return in.name(from.ofHub)
 		}
-		if path[0] == "metadata" || segment != conversion.Each && valuesOf(current) != nil {
-			return path // no one can require a label, or a key of a map
+		in = outer
+	}
+	own, _ := in.sides(from.ofHub)
+	current := own.schema
+	for i, segment := range from.path {
+		at := from.path[:i+1]
+		isShared := len(shared.path) > i+1 && len(from.path) > i+1 && shared.path[:i+1].HasPrefix(at)
+		if segment != conversion.Each && !isShared && !from.isText() && valuesOf(current) == nil && !isAlwaysSet(current, segment) && !in.hasField(at, from.ofHub) {
+			return own.shown(at)
+		}
+		if from.isText() || segment != conversion.Each && valuesOf(current) != nil {
+			return own.shown(from.path) // no one can require a label, or a key of a map
 		}
 		if current = childOf(current, segment); current == nil {
 			return nil

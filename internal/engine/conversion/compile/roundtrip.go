@@ -19,8 +19,8 @@ func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 	case rule.drops(), rule.Default != nil:
 		return false
 	case rule.Each != nil:
-		p := c.placeBy(rule)
-		return p == nil || c.mayStay(*p, ofHub)
+		f := c.frameOf(rule)
+		return f == nil || f.mayStay(ofHub)
 	case rule.Move != nil:
 		return c.moveNotRoundTrippable(rule, ofHub)
 	case rule.Values != nil:
@@ -43,23 +43,24 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 		s := c.schemaAt(rule.Cast.From, rule.Cast.To, ofHub)
 		return s == nil || s.Type == "string" // of values, only what is too large for a text
 	case rule.Each != nil:
-		p := c.placeBy(rule)
-		return p == nil || c.mayStayWhole(*p, ofHub)
+		f := c.frameOf(rule)
+		return f == nil || f.mayStayWhole(ofHub)
 	}
 	return c.notRoundTrippable(rule, ofHub)
 }
 
 // schemaAt returns the schema of a rule's field on one side, nil if there is none.
 func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
-	own, text := c.spoke.own, from
+	root, _ := c.root().sides(ofHub)
+	text := from
 	if ofHub {
-		own, text = c.hub.schema, to
+		text = to
 	}
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		return nil
 	}
-	found, err := resolve(own, path)
+	found, err := root.resolve(path)
 	if err != nil {
 		return nil
 	}

@@ -46,71 +46,55 @@ func (c *compiler) addRules(rules []*policyRule) {
 	}
 }
 
-// side is the spoke or the hub.
-type side struct {
-	version string
-	isHub   bool
-	// schema has the places, too (placed.go), as all paths do; own is that of the version.
-	schema, own *schema.Structural
-	places      []placed
-	// claims are the fields that rules read and write.
-	claims []claim
-	// preserved are the fields that are preserved without a rule. Of those in partlyPreserved, only some values are, while all
-	// others are copied.
-	preserved, partlyPreserved []conversion.Path
-}
-
-// sides returns the side that has a field, the hub or the spoke, and the other side.
-func (c *compiler) sides(ofHub bool) (own, other *side) {
-	if ofHub {
-		return c.hub, c.spoke
-	}
-	return c.spoke, c.hub
-}
-
 // find resolves a path to a field.
-func (c *compiler) find(of *side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
+func (c *compiler) find(ofHub bool, text v1alpha1.Path, fldPath place) (spot, *schema.Structural, bool) {
 	path, err := conversion.ParsePath(string(text))
 	if err != nil {
 		c.invalid(fldPath, text, "%s", err)
-		return nil, nil, false
+		return spot{}, nil, false
 	}
-	if _, err := resolve(of.own, path); err != nil {
-		c.invalid(fldPath, text, "version %s: %s", of.version, err)
-		return nil, nil, false
+	root, _ := c.root().sides(ofHub)
+	if _, err := root.resolve(path); err != nil {
+		c.invalid(fldPath, text, "version %s: %s", root.version, err)
+		return spot{}, nil, false
 	}
-	if path = c.placed(path, of.isHub); path[len(path)-1] == conversion.Each && (c.placeOf(path[:len(path)-1]) == nil || !c.rule.convertsValue()) {
+	at := c.locate(path, ofHub)
+	if path[len(path)-1] == conversion.Each && (len(at.path) > 0 || !c.rule.convertsValue()) {
 		c.invalid(fldPath, text, "ends with [*]: name the list or map itself or a field of its elements; a rule for elements as a whole needs an each rule for their list or map, and is no each, default or drop")
-		return nil, nil, false
+		return spot{}, nil, false
 	}
-	found, err := resolve(of.schema, path)
+	own, _ := at.in.sides(ofHub)
+	found, err := own.resolve(at.path)
 	if err != nil {
 		c.invalid(fldPath, text, "is the key of the map that the other version has: it needs no rule")
-		return nil, nil, false
+		return spot{}, nil, false
 	}
-	return path, found, true
+	return at, found, true
 }
 
 // claim resolves a path and claims its field for the current rule.
-func (c *compiler) claim(of *side, text v1alpha1.Path, fldPath place) (conversion.Path, *schema.Structural, bool) {
-	path, found, ok := c.find(of, text, fldPath)
+func (c *compiler) claim(ofHub bool, text v1alpha1.Path, fldPath place) (spot, *schema.Structural, bool) {
+	at, found, ok := c.find(ofHub, text, fldPath)
 	if !ok {
-		return nil, nil, false
+		return at, nil, false
 	}
-	for _, other := range of.claims {
-		if path.Meets(other.path) {
-			c.invalid(fldPath, text, "%s", of.claimedMessage(path, other))
-			return nil, nil, false
+	own, _ := at.in.sides(ofHub)
+	for _, other := range own.claims {
+		if at.path.Meets(other.path) {
+			c.invalid(fldPath, text, "%s", c.claimedMessage(at.path, other))
+			return at, nil, false
 		}
 	}
-	of.claims = append(of.claims, claim{path, fldPath, c.rule})
-	return path, found, true
+	own.claims = append(own.claims, claim{at, ofHub, fldPath, c.rule})
+	return at, found, true
 }
 
 // claimedMessage says that another rule already claims the field.
-func (s *side) claimedMessage(path conversion.Path, other claim) string {
-	taken := s.shown(other.path)
-	switch {
+func (c *compiler) claimedMessage(path conversion.Path, other claim) string {
+	taken := other.shown(other.ofHub)
+	switch f := c.frameOf(other.rule); {
+	case len(path) > len(other.path) && f != nil && f.ofElements():
+		return fmt.Sprintf("names one element of %s, whose elements are paired: write %[1]s[*]", taken)
 	case len(path) > len(other.path):
 		return fmt.Sprintf("is in %s, which already belongs to %s: give every field to one rule", taken, other.fldPath)
 	case len(path) < len(other.path):
@@ -130,8 +114,8 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		p.scope.Exchanges = append(p.scope.Exchanges, exchange)
 		return
 	}
-	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && c.placeBy(c.rule) == nil {
-		if problem := c.rule.notPlaced; problem != "" {
+	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && c.frameOf(c.rule) == nil {
+		if problem := c.rule.notMoved; problem != "" {
 			differs += ", and " + problem
 		} else {
 			differs += ": move the fields that are alike one by one"
@@ -139,8 +123,8 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
 		return
 	}
-	if c.placeBy(c.rule) != nil {
-		c.addCollection(p)
+	if f := c.frameOf(c.rule); f != nil {
+		f.addCollection()
 		return
 	}
 	if isText(p.spoke) || isText(p.hub) || p.spokeSchema.Nullable != p.hubSchema.Nullable || len(p.spoke) == 0 || len(p.hub) == 0 {
@@ -161,8 +145,8 @@ type pairing struct {
 
 // claimBoth claims both fields of a rule that has one field on either side.
 func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p pairing, ok bool) {
-	from, fromSchema, fromOK := c.claim(c.spoke, fromText, fldPath.Child("from"))
-	to, toSchema, toOK := c.claim(c.hub, toText, fldPath.Child("to"))
+	from, fromSchema, fromOK := c.claim(false, fromText, fldPath.Child("from"))
+	to, toSchema, toOK := c.claim(true, toText, fldPath.Child("to"))
 	if !fromOK || !toOK {
 		return p, false
 	}
@@ -170,10 +154,10 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p p
 	if !c.checkScope(from, to, fldPath.Child("to"), toText) {
 		return p, false
 	}
-	c.mayCollide(to, c.spoke, fldPath.Child("to"), toText)
-	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, []conversion.Path{to}})
+	c.mayCollide(to, true, fldPath.Child("to"), toText)
+	c.rulePaths = append(c.rulePaths, rulePaths{[]spot{from}, []spot{to}})
 	scope := commonScope(from, to)
-	p.scope, p.spoke, p.hub = c.scopeAt(scope), c.spoke.local(from, scope), c.hub.local(to, scope)
+	p.scope, p.spoke, p.hub = c.scopeAt(scope), from.local(scope, false), to.local(scope, true)
 	return p, true
 }
 
@@ -183,7 +167,7 @@ func (p *pairing) exchange() conversion.Exchange {
 }
 
 func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
-	from, fromSchema, ok := c.claim(c.spoke, rule.From, fldPath.Child("from"))
+	from, fromSchema, ok := c.claim(false, rule.From, fldPath.Child("from"))
 	if !ok {
 		return
 	}
@@ -197,7 +181,7 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 		return
 	}
 	exchange := conversion.Exchange{Format: &conversion.Format{Texts: texts}}
-	var to []conversion.Path
+	var to []spot
 	for _, name := range holes {
 		path, ok := c.addHole(rule, name, from, fldPath.Child("to").Key(name), &exchange)
 		if !ok {
@@ -212,30 +196,30 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 		}
 	}
 	scope := commonScope(append(slices.Clip(to), from)...)
-	exchange.Spoke = []conversion.Field{{Path: c.spoke.local(from, scope)}}
-	for _, path := range to {
-		exchange.Hub = append(exchange.Hub, conversion.Field{Path: c.hub.local(path, scope)})
+	exchange.Spoke = []conversion.Field{{Path: from.local(scope, false)}}
+	for _, field := range to {
+		exchange.Hub = append(exchange.Hub, conversion.Field{Path: field.local(scope, true)})
 	}
 	within := c.scopeAt(scope)
 	within.Exchanges = append(within.Exchanges, exchange)
-	c.rulePaths = append(c.rulePaths, rulePaths{[]conversion.Path{from}, to})
+	c.rulePaths = append(c.rulePaths, rulePaths{[]spot{from}, to})
 }
 
 // addHole adds a hole of the template to the exchange, and returns the path of its field.
-func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from conversion.Path, fldPath place, exchange *conversion.Exchange) (conversion.Path, bool) {
+func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from spot, fldPath place, exchange *conversion.Exchange) (spot, bool) {
 	text, named := rule.To[name]
 	if !named {
 		c.refuse(fldPath, field.Required(fldPath.path, "the template has a hole {"+name+"}: name the field that it is in the hub"))
-		return nil, false
+		return spot{}, false
 	}
-	path, found, ok := c.claim(c.hub, text, fldPath)
+	path, found, ok := c.claim(true, text, fldPath)
 	if !ok {
-		return nil, false
+		return spot{}, false
 	}
-	c.mayCollide(path, c.spoke, fldPath, text)
+	c.mayCollide(path, true, fldPath, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
-		return nil, false
+		return spot{}, false
 	}
 	exchange.Format.Integer = append(exchange.Format.Integer, found.Type == "integer")
 	return path, c.checkScope(from, path, fldPath, text)
@@ -278,24 +262,24 @@ func firstHole(text string) string {
 
 // checkScope checks that the lists and maps on the paths of a rule are the same on both sides, because their elements
 // are paired one by one.
-func (c *compiler) checkScope(from, to conversion.Path, fldPath place, text v1alpha1.Path) bool {
-	if !c.isInOneScope(from, to) {
-		other := c.spoke.shown(from).String()
+func (c *compiler) checkScope(from, to spot, fldPath place, text v1alpha1.Path) bool {
+	if !isInOneScope(from, to) {
+		other := from.shown(false).String()
 		if other == string(text) {
-			other = to.String()
+			other = to.shown(true).String()
 		}
-		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, c.missingMove(from, to))
+		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, missingMove(from, to))
 		return false
 	}
-	common := commonScope(from, to)
-	for i, segment := range common {
-		if segment != conversion.Each {
-			continue
+	for scope := commonScope(from, to); scope.in != nil; scope = scope.beyond() {
+		if len(scope.path) == 0 {
+			continue // a rule pairs it
 		}
-		spoke, _ := resolve(c.spoke.schema, common[:i])
-		hub, _ := resolve(c.hub.schema, common[:i])
+		list := scope.parent()
+		spoke, _ := list.in.spoke.resolve(list.path)
+		hub, _ := list.in.hub.resolve(list.path)
 		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", c.hub.shown(common[:i]))
+			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", list.shown(true))
 			return false
 		}
 	}
@@ -303,51 +287,19 @@ func (c *compiler) checkScope(from, to conversion.Path, fldPath place, text v1al
 }
 
 // missingMove says what is missing for two paths to go through lists and maps that correspond.
-func (c *compiler) missingMove(from, to conversion.Path) string {
-	left, right := elementsIn(from), elementsIn(to)
+func missingMove(from, to spot) string {
+	left, right := from.lists(), to.lists()
 	for i := range min(len(left), len(right)) {
-		a, b := from[:left[i]], to[:right[i]]
-		if slices.Equal(a, b) {
+		if left[i].is(right[i]) {
 			continue
 		}
-		if c.isInOneScope(a, b) {
-			return fmt.Sprintf(": add a move of %s to %s", c.spoke.shown(a), c.hub.shown(b))
+		a, b := withoutEach(left[i].shown(false)), withoutEach(right[i].shown(true))
+		if len(left[i].path) > 0 && len(right[i].path) > 0 && isInOneScope(left[i].parent(), right[i].parent()) {
+			return fmt.Sprintf(": add a move of %s to %s", a, b)
 		}
-		return fmt.Sprintf(": %s and %s are in different lists or maps", c.spoke.shown(a), c.hub.shown(b))
+		return fmt.Sprintf(": %s and %s are in different lists or maps", a, b)
 	}
 	return ""
-}
-
-// elementsIn returns the positions of [*] in a path.
-func elementsIn(path conversion.Path) (positions []int) {
-	for i, segment := range path {
-		if segment == conversion.Each {
-			positions = append(positions, i)
-		}
-	}
-	return positions
-}
-
-// collectionOf finds or adds a list or map of a scope, or an object with a place, by its complete path.
-func (c *compiler) collectionOf(s *conversion.Scope, full conversion.Path) *conversion.Collection {
-	around := scopeAround(full)
-	made := conversion.Collection{Spoke: c.spoke.local(full, around), Hub: c.hub.local(full, around)}
-	if p := c.placeOf(full); p != nil {
-		made.SpokeForm, made.HubForm, made.Key, made.IntegerKey = p.spokeForm, p.hubForm, p.key, p.integerKey
-		made.Spoke, made.Hub = withoutEach(made.Spoke), withoutEach(made.Hub)
-	}
-	for i := range s.Collections {
-		if slices.Equal(s.Collections[i].Hub, made.Hub) {
-			return &s.Collections[i]
-		}
-	}
-	for _, root := range []*schema.Structural{c.spoke.schema, c.hub.schema} { // one of them may have anything there
-		if of, err := resolve(root, full); c.placeOf(full) == nil && err == nil && valuesOf(of) != nil {
-			made.SpokeForm, made.HubForm = conversion.FormMap, conversion.FormMap
-		}
-	}
-	s.Collections = append(s.Collections, made)
-	return &s.Collections[len(s.Collections)-1]
 }
 
 // nameElements sets the keys that identify elements for all lists of a scope, of which within is the path in both versions.
@@ -356,26 +308,25 @@ func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Pa
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
 		at := [2]conversion.Path{slices.Concat(within[0], collection.Spoke), slices.Concat(within[1], collection.Hub)}
-		spoke, errSpoke := resolve(c.spoke.own, at[0])
-		hub, errHub := resolve(c.hub.own, at[1])
+		spoke, errSpoke := resolve(c.root().spoke.schema, at[0])
+		hub, errHub := resolve(c.root().hub.schema, at[1])
 		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
-			collection.Keys = c.sharedKeys(c.placed(append(slices.Clip(at[1]), conversion.Each, ""), true), spoke, hub)
+			collection.Keys = sharedKeys(c.locate(append(slices.Clip(at[1]), conversion.Each), true), spoke, hub)
 		}
 		c.nameElements(&collection.Scope, inside(collection, within))
 	}
 }
 
 // sharedKeys returns the fields of the hub that identify elements on both sides. A key that a rule changes cannot identify
-// elements, but one that a rule moves to the key of the other side can. The path is that of a field in the elements.
-func (c *compiler) sharedKeys(inElements conversion.Path, spoke, hub *schema.Structural) []string {
+// elements, but one that a rule moves to the key of the other side can.
+func sharedKeys(elements spot, spoke, hub *schema.Structural) []string {
 	if !isListMap(spoke) || !isListMap(hub) || len(spoke.XListMapKeys) != len(hub.XListMapKeys) {
 		return nil
 	}
-	at := func(key string) conversion.Path { return append(slices.Clip(inElements[:len(inElements)-1]), key) }
 	for i, ofHub := range hub.XListMapKeys {
 		ofSpoke := spoke.XListMapKeys[i]
 		left, right := childOf(spoke.Items, ofSpoke), childOf(hub.Items, ofHub)
-		from, to := overlapping(c.spoke.claims, at(ofSpoke)), overlapping(c.hub.claims, at(ofHub))
+		from, to := overlapping(elements.in.spoke.claims, elements.child(ofSpoke).path), overlapping(elements.in.hub.claims, elements.child(ofHub).path)
 		isMoved := from != nil && to != nil && from.rule == to.rule && from.rule.Move != nil
 		if left == nil || right == nil || typeName(left) != typeName(right) || !isMoved && (from != nil || to != nil || ofSpoke != ofHub) {
 			return nil

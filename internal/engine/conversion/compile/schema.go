@@ -191,6 +191,7 @@ func unionOf(a, b map[string]schema.Structural) []string {
 // leafWalker visits the leaf fields of a schema. It descends into a field that would be one leaf field if
 // a part of the field has its own owner.
 type leafWalker struct {
+	*side
 	owned []conversion.Path
 	found func(conversion.Path)
 }
@@ -210,7 +211,7 @@ func (w leafWalker) value(s *schema.Structural, at conversion.Path) {
 // object visits the fields of an object, and one leaf field for everything that its schema does not name.
 func (w leafWalker) object(s *schema.Structural, at conversion.Path) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if len(at) == 0 && conversion.IsEnvelope(name) {
+		if w.isEnvelope(at, name) {
 			continue
 		}
 		property := s.Properties[name]

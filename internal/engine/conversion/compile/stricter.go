@@ -18,18 +18,19 @@ import (
 // result of a conversion, so such an object can be read, but its next write is refused.
 func (c *compiler) warnStricter() {
 	for _, ofHub := range []bool{true, false} {
-		target, source := c.sides(ofHub)
+		target, source := c.root().sides(ofHub)
 		var fields, nulls []string
 		for _, t := range c.pairedSubtrees() {
-			path, from, to := t.spokePath, c.selected(t.hub, t.hubPath, true), t.spoke
+			at, from, to := t.inSpoke, t.inHub.in.selected(t.hub, t.inHub.path, true), t.spoke
 			if ofHub {
-				path, from, to = t.hubPath, c.selected(t.spoke, t.spokePath, false), t.hub
+				at, from, to = t.inHub, t.inSpoke.in.selected(t.spoke, t.inSpoke.path, false), t.hub
 			}
 			for _, limit := range stricter(from, to, source.version) {
-				fields = append(fields, pathText(target.shown(path))+" has "+limit)
+				fields = append(fields, pathText(at.shown(ofHub))+" has "+limit)
 			}
-			if claim := claimOf(target.claims, path); claim != nil && len(claim.path) < len(path) && losesNull(from, to) {
-				nulls = append(nulls, pathText(target.shown(path)))
+			own, _ := at.in.sides(ofHub)
+			if claim := claimOf(own.claims, at.path); claim != nil && len(claim.path) < len(at.path) && losesNull(from, to) {
+				nulls = append(nulls, pathText(at.shown(ofHub)))
 			}
 		}
 		if fields = append(fields, c.strictTables(ofHub)...); len(fields) > 0 {
@@ -45,11 +46,11 @@ func (c *compiler) warnStricter() {
 
 // strictTables returns the fields whose table may give them a value that is not in their enum.
 func (c *compiler) strictTables(ofHub bool) []string {
-	target, source := c.sides(ofHub)
+	_, source := c.root().sides(ofHub)
 	var fields []string
-	for _, to := range target.claims {
+	for _, to := range c.allClaims(ofHub) {
 		rule := to.rule.Values
-		if from := c.partner(to, source.claims); rule == nil || from == nil || from.path[0] == "metadata" {
+		if from := c.partner(to); rule == nil || from == nil || from.isText() {
 			continue
 		}
 		own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)
@@ -65,9 +66,9 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		}
 		switch {
 		case values == nil:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any %s, and the table does not translate all)", target.shown(to.path), quotedList(allowed), source.version, map[bool]string{true: "text", false: "integer"}[own.Type == "string"]))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: any %s, and the table does not translate all)", to.shown(ofHub), quotedList(allowed), source.version, map[bool]string{true: "text", false: "integer"}[own.Type == "string"]))
 		case len(missing) > 0:
-			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", target.shown(to.path), quotedList(allowed), source.version, few(missing)))
+			fields = append(fields, fmt.Sprintf("%s has the enum %s (%s: %s too, which the table does not translate)", to.shown(ofHub), quotedList(allowed), source.version, few(missing)))
 		}
 	}
 	return fields

@@ -145,16 +145,14 @@ func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {
 	if !ok {
 		return
 	}
-	own, other := c.sides(ofHub)
-	path, _, ok := c.claim(own, text, fldPath)
+	at, _, ok := c.claim(ofHub, text, fldPath)
 	if !ok {
 		return
 	}
-	scope, ok := c.scopeOfOne(path, other, fldPath, text)
+	scope, local, ok := c.scopeOfOne(at, ofHub, fldPath, text)
 	if !ok {
 		return
 	}
-	local := path[len(scopeAround(path)):]
 	if ofHub {
 		scope.DropHub = append(scope.DropHub, local)
 	} else {

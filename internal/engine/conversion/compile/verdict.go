@@ -59,85 +59,82 @@ type policyRule struct {
 	fldPath place
 	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
 	// other side are missing.
-	spokeFromNothing, hubFromNothing []conversion.Path
-	// notPlaced says why the value of a move has no place, notPaired why an each rule pairs nothing.
-	notPlaced string
+	spokeFromNothing, hubFromNothing []spot
+	// notMoved says why fields in the value of a move cannot be converted by themselves, notPaired why an each rule pairs
+	// nothing.
+	notMoved  string
 	notPaired *field.Error
 }
 
 // leaves returns the verdicts on all leaf fields of both sides.
-func (c *compiler) leaves() []FieldVerdict {
-	return slices.Concat(c.leavesOf(false), c.leavesOf(true))
+func (c *compiler) leaves() (leaves []FieldVerdict) {
+	for _, ofHub := range []bool{false, true} {
+		var own []FieldVerdict
+		for _, f := range c.frames {
+			own = append(own, f.leavesOf(ofHub)...)
+		}
+		slices.SortFunc(own, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
+		leaves = append(leaves, slices.Compact(own)...)
+	}
+	return leaves
 }
 
-// leavesOf returns the verdicts on one side. Schemas do not name single keys of maps, labels,
+// leavesOf returns the verdicts on one side of a frame. Schemas do not name single keys of maps, labels,
 // annotations, and fields of objects that allow anything. These are leaves if a rule names them on
 // either side.
-func (c *compiler) leavesOf(ofHub bool) []FieldVerdict {
-	own, _ := c.sides(ofHub)
+func (f *frame) leavesOf(ofHub bool) (leaves []FieldVerdict) {
+	own, _ := f.sides(ofHub)
+	repeated := f.repeated(ofHub)
+	found := func(path conversion.Path) {
+		claim := claimOf(own.claims, path)
+		isPaired := claim != nil && f.frameOf(claim.rule) != nil // in a frame of its own
+		if shown := own.shown(path); !isPaired && !slices.ContainsFunc(repeated, shown.HasPrefix) {
+			leaves = append(leaves, f.leafVerdict(path, ofHub))
+		}
+	}
 	owned := slices.Concat(own.preserved, own.partlyPreserved)
 	for _, claim := range own.claims {
-		if c.placeBy(claim.rule) == nil {
+		if f.frameOf(claim.rule) == nil {
 			owned = append(owned, claim.path)
 		}
 	}
-	var paths []conversion.Path
-	walker := leafWalker{owned: owned, found: func(path conversion.Path) {
-		if !slices.ContainsFunc(c.places, func(p placed) bool { return path.HasPrefix(c.placed(p.own(ofHub), ofHub)) }) {
-			paths = append(paths, path)
-		}
-	}}
-	walker.object(own.schema, nil)
+	walker := leafWalker{side: own, owned: owned, found: found}
+	walker.value(own.schema, nil)
 	for _, path := range owned {
-		switch found, err := resolve(own.schema, path); {
-		case err == nil && c.namesKey(own.schema, path):
-			walker.value(found, path)
+		switch s, err := own.resolve(path); {
+		case err == nil && namesKey(own, path):
+			walker.value(s, path)
 		case err != nil:
-			paths = append(paths, path)
+			found(path)
 		}
 	}
-	for _, p := range c.places {
-		if key := c.keyOf(p, ofHub); key != nil {
-			paths = append(paths, key)
-		}
+	if f.collection.SpokeForm != f.collection.HubForm && f.collection.Key != "" && own.value.Items != nil {
+		found(conversion.Path{f.collection.Key}) // the name in the map of the other version
 	}
-	leaves := make([]FieldVerdict, 0, len(paths))
-	repeated := c.repeated(ofHub)
-	for _, path := range paths {
-		if !slices.ContainsFunc(repeated, own.shown(path).HasPrefix) {
-			leaves = append(leaves, c.leafVerdict(path, ofHub))
-		}
-	}
-	slices.SortFunc(leaves, func(a, b FieldVerdict) int { return cmp.Compare(a.Path, b.Path) })
-	return slices.Compact(leaves)
+	return leaves
 }
 
-// keyOf returns the field of the elements of a list that is their name in the map of the other version, nil if there is none.
-func (c *compiler) keyOf(p placed, ofHub bool) conversion.Path {
-	if s := c.schemaOf(p, ofHub); p.spokeForm == p.hubForm || p.key == "" || s.Items == nil {
-		return nil
+func (f *frame) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
+	own, _ := f.sides(ofHub)
+	leaf := FieldVerdict{Spoke: f.spoke.version, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
+	if len(path) == 0 {
+		leaf.Path = f.name(ofHub).String()
 	}
-	return append(slices.Clip(p.place), conversion.Each, p.key)
-}
-
-func (c *compiler) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
-	own, _ := c.sides(ofHub)
-	leaf := FieldVerdict{Spoke: c.spoke.version, Version: own.version, Path: own.shown(path).String(), Owner: OwnerExact}
 	if claim := claimOf(own.claims, path); claim != nil {
-		leaf.Rule, leaf.Root = claim.rule.fldPath.String(), own.shown(claim.path).String()
+		leaf.Path, leaf.Rule, leaf.Root = own.shown(path).String(), claim.rule.fldPath.String(), own.shown(claim.path).String()
 		leaf.Owner = claim.rule.owner()
-		leaf.PartlyPreserved = c.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && c.staysIn(path, ofHub)
+		leaf.PartlyPreserved = f.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && f.staysIn(ofHub)
 		return leaf
 	}
-	leaf.PartlyPreserved = contains(own.partlyPreserved, path) || c.staysIn(path, ofHub)
+	leaf.PartlyPreserved = contains(own.partlyPreserved, path) || f.staysIn(ofHub)
 	for _, preserved := range own.preserved {
 		if path.HasPrefix(preserved) {
 			leaf.Owner, leaf.Root = OwnerPreserved, own.shown(preserved).String()
 			leaf.PartlyPreserved = contains(own.partlyPreserved, path)
 		}
 	}
-	if moved := placeAround(c.places, path); moved != nil && leaf.Owner == OwnerExact {
-		leaf.Rule, leaf.Root = moved.rule.fldPath.String(), own.shown(moved.place).String()
+	if f.rule != nil && leaf.Owner == OwnerExact {
+		leaf.Rule, leaf.Root = f.rule.fldPath.String(), f.name(ofHub).String()
 	}
 	return leaf
 }

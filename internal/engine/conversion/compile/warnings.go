@@ -30,7 +30,7 @@ func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowActi
 func (c *compiler) warnDifferences() {
 	if len(c.differences) > 0 {
 		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
-			c.spoke.version, c.hub.version, few(c.differences))
+			c.root().spoke.version, c.root().hub.version, few(c.differences))
 	}
 }
 
@@ -55,7 +55,7 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 		if err != nil {
 			continue
 		}
-		if list := c.listWithoutKeys(c.placed(path, leaf.Version != c.spoke.version)); list != "" {
+		if list := listWithoutKeys(c.locate(path, leaf.Version != leaf.Spoke)); list != "" {
 			if byList[list] == nil {
 				lists = append(lists, list)
 			}
@@ -70,21 +70,20 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 
 // listWithoutKeys returns the first list on a path whose elements are paired and have no keys. It
 // is empty if there is none.
-func (c *compiler) listWithoutKeys(path conversion.Path) string {
-	for i, segment := range path {
-		if segment != conversion.Each {
-			continue
+func listWithoutKeys(at spot) string {
+	for _, elements := range at.lists() {
+		spoke, hub, key := elements.in.spoke.value, elements.in.hub.value, elements.in.collection.Key
+		if len(elements.path) > 0 {
+			var errSpoke, errHub error
+			list := elements.parent().path
+			spoke, errSpoke = elements.in.spoke.resolve(list)
+			if hub, errHub = elements.in.hub.resolve(list); errSpoke != nil || errHub != nil {
+				return ""
+			}
+			key = ""
 		}
-		spoke, errSpoke := resolve(c.spoke.schema, path[:i])
-		hub, errHub := resolve(c.hub.schema, path[:i])
-		if errSpoke != nil || errHub != nil {
-			return ""
-		}
-		if p := c.placeOf(path[:i]); p != nil && p.key != "" {
-			continue
-		}
-		if spoke.Items != nil && hub.Items != nil && c.sharedKeys(append(slices.Clip(path[:i+1]), ""), spoke, hub) == nil {
-			return c.hub.shown(path[:i]).String()
+		if key == "" && spoke.Items != nil && hub.Items != nil && sharedKeys(elements, spoke, hub) == nil {
+			return withoutEach(elements.shown(true)).String()
 		}
 	}
 	return ""
@@ -94,14 +93,14 @@ func (c *compiler) listWithoutKeys(path conversion.Path) string {
 // rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
 // one for the other.
 func (c *compiler) warnSameName() {
-	for _, from := range c.spoke.claims {
-		if from.rule.drops() || from.path[0] == "metadata" {
+	for _, from := range c.allClaims(false) {
+		if from.rule.drops() || from.isText() {
 			continue
 		}
-		path := c.spoke.shown(from.path)
-		if _, err := resolve(c.hub.schema, path); err == nil && contains(c.hub.preserved, path) {
+		path := from.shown(false)
+		if at := c.locate(path, true); contains(at.in.hub.preserved, at.path) {
 			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
-				path, c.hub.version, c.spoke.version, shortRule(from.rule.fldPath.String()))
+				path, c.root().hub.version, c.root().spoke.version, shortRule(from.rule.fldPath.String()))
 		}
 	}
 }
