@@ -6,6 +6,7 @@ package compile
 import (
 	"regexp/syntax"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -112,106 +113,72 @@ func isLabelText(s *schema.Structural) bool {
 	}
 	// The API server matches patterns with Go's regexp, too.
 	pattern, err := syntax.Parse(v.Pattern, syntax.Perl)
-	return err == nil && isLabelPattern(pattern.Simplify())
-}
-
-// isLabelPattern reports whether a pattern is anchored at both ends and matches only characters of
-// labels, with a letter or digit first and last.
-func isLabelPattern(pattern *syntax.Regexp) bool {
-	parts := []*syntax.Regexp{pattern}
-	if pattern.Op == syntax.OpConcat {
-		parts = pattern.Sub
-	}
-	if len(parts) < 2 || parts[0].Op != syntax.OpBeginText || parts[len(parts)-1].Op != syntax.OpEndText {
+	if err != nil {
 		return false
 	}
-	parts = parts[1 : len(parts)-1]
-	body := &syntax.Regexp{Op: syntax.OpConcat, Sub: parts}
-	return onlyRunes(body, isLabelRune) && hasAlphanumericEdge(body, true) && hasAlphanumericEdge(body, false)
+	program, err := syntax.Compile(pattern.Simplify())
+	return err == nil && (&labelMatcher{Prog: program, seen: map[labelState]bool{}}).fits(labelState{pc: program.Start})
+}
+
+// labelMatcher follows all texts that a pattern matches. It knows no boundaries of lines and words.
+type labelMatcher struct {
+	*syntax.Prog
+	seen map[labelState]bool
+}
+
+// labelState is an instruction of a pattern's program, and what has been matched before it.
+type labelState struct {
+	pc int
+	// atBegin and atEnd report whether the pattern is anchored there, inside whether there is a character, and alphanumeric
+	// whether the last one is a letter or a digit.
+	atBegin, atEnd, inside, alphanumeric bool
+}
+
+// fits reports whether all texts that go on from a state have only characters of labels, with a letter or digit first and
+// last, and are all of the value.
+func (m *labelMatcher) fits(s labelState) bool {
+	if m.seen[s] {
+		return true
+	}
+	m.seen[s] = true
+	inst, next := &m.Inst[s.pc], s
+	next.pc = int(inst.Out)
+	switch inst.Op {
+	case syntax.InstMatch:
+		return s.atBegin && s.atEnd && (!s.inside || s.alphanumeric)
+	case syntax.InstAlt, syntax.InstAltMatch:
+		other := s
+		other.pc = int(inst.Arg)
+		return m.fits(next) && m.fits(other)
+	case syntax.InstCapture, syntax.InstNop:
+		return m.fits(next)
+	case syntax.InstEmptyWidth:
+		begin, end := syntax.EmptyOp(inst.Arg) == syntax.EmptyBeginText, syntax.EmptyOp(inst.Arg) == syntax.EmptyEndText
+		next.atBegin, next.atEnd = s.atBegin || begin, s.atEnd || end
+		return begin && s.inside || (begin || end) && m.fits(next) // nothing is before the begin
+	case syntax.InstRune, syntax.InstRune1:
+		next.inside, next.alphanumeric = true, allRunes(inst, isAlphanumeric)
+		fits := s.atBegin && (next.alphanumeric || s.inside && allRunes(inst, func(r rune) bool { return isAlphanumeric(r) || strings.ContainsRune("-_.", r) }))
+		return s.atEnd || fits && m.fits(next) // nothing is behind the end
+	}
+	return inst.Op == syntax.InstFail
 }
 
 func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-func isLabelRune(r rune) bool { return isAlphanumeric(r) || r == '-' || r == '_' || r == '.' }
-
-// onlyRunes reports whether a pattern matches only allowed characters. It is false for operators
-// that it does not know.
-func onlyRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
-	switch pattern.Op {
-	case syntax.OpLiteral, syntax.OpCharClass:
-		return allRunes(pattern, allowed)
-	case syntax.OpEmptyMatch:
-		return true
-	case syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat, syntax.OpConcat, syntax.OpAlternate:
-		return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !onlyRunes(sub, allowed) })
+// allRunes reports whether all characters that an instruction matches are allowed, none in both cases.
+func allRunes(inst *syntax.Inst, allowed func(rune) bool) bool {
+	if len(inst.Rune) == 1 {
+		return syntax.Flags(inst.Arg)&syntax.FoldCase == 0 && allowed(inst.Rune[0])
 	}
-	return false
-}
-
-// allRunes reports whether all characters of a literal, or of a class's ranges, are allowed.
-func allRunes(pattern *syntax.Regexp, allowed func(rune) bool) bool {
-	if pattern.Op == syntax.OpLiteral {
-		return pattern.Flags&syntax.FoldCase == 0 && !slices.ContainsFunc(pattern.Rune, func(r rune) bool { return !allowed(r) })
-	}
-	for i := 0; i+1 < len(pattern.Rune); i += 2 {
-		for r := pattern.Rune[i]; r <= pattern.Rune[i+1]; r++ {
+	for i := 0; i+1 < len(inst.Rune); i += 2 {
+		for r := inst.Rune[i]; r <= inst.Rune[i+1]; r++ {
 			if !allowed(r) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// hasAlphanumericEdge reports whether all matches of a pattern begin, or end, with a letter or
-// digit, or are empty.
-func hasAlphanumericEdge(pattern *syntax.Regexp, first bool) bool {
-	switch pattern.Op {
-	case syntax.OpEmptyMatch:
-		return true
-	case syntax.OpLiteral:
-		if first {
-			return isAlphanumeric(pattern.Rune[0])
-		}
-		return isAlphanumeric(pattern.Rune[len(pattern.Rune)-1])
-	case syntax.OpCharClass:
-		return allRunes(pattern, isAlphanumeric)
-	case syntax.OpConcat:
-		return concatHasAlphanumericEdge(pattern.Sub, first)
-	}
-	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !hasAlphanumericEdge(sub, first) })
-}
-
-// concatHasAlphanumericEdge examines the outermost part, and the next ones as long as a part may be
-// empty.
-func concatHasAlphanumericEdge(parts []*syntax.Regexp, first bool) bool {
-	ordered := slices.Clone(parts)
-	if !first {
-		slices.Reverse(ordered)
-	}
-	for _, part := range ordered {
-		if !hasAlphanumericEdge(part, first) {
-			return false
-		}
-		if !mayBeEmpty(part) {
-			return true
-		}
-	}
-	return true
-}
-
-func mayBeEmpty(pattern *syntax.Regexp) bool {
-	switch pattern.Op {
-	case syntax.OpEmptyMatch, syntax.OpStar, syntax.OpQuest:
-		return true
-	case syntax.OpLiteral, syntax.OpCharClass:
-		return false
-	case syntax.OpRepeat:
-		return pattern.Min == 0 || mayBeEmpty(pattern.Sub[0])
-	case syntax.OpAlternate:
-		return slices.ContainsFunc(pattern.Sub, mayBeEmpty)
-	}
-	return !slices.ContainsFunc(pattern.Sub, func(sub *syntax.Regexp) bool { return !mayBeEmpty(sub) })
 }
