@@ -182,7 +182,7 @@ func compileSpoke(
 		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.rules})
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
-		c.warnAll(leaves, converter.Overflow)
+		c.warnAll(leaves)
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)

@@ -16,6 +16,6 @@
 // library.
 //
 // Compile also explains the rules to users: the owner of every leaf field (verdict.go), warnings
-// (warnings.go with labels.go, required.go, preserved_size.go and stricter.go), and the requirements
+// (warnings.go with labels.go, required.go and stricter.go), and the requirements
 // of preserved status (status.go). large.go tells API servers which objects may be too large.
 package compile

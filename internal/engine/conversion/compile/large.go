@@ -6,6 +6,7 @@ package compile
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,9 @@ const (
 	// aroundField is the size of an annotation's syntax for a field, besides pointer and value.
 	aroundField = 96
 )
+
+// unbounded is the size of a value that a schema does not limit.
+const unbounded = math.MaxInt64
 
 // MarkedCondition is a CEL expression that is true for every object whose annotations say that data
 // was omitted. It is false for objects that users write.
@@ -244,8 +248,8 @@ func nullableOn(own *schema.Structural, path conversion.Path) bool {
 	return false
 }
 
-// strictSize returns the maximum size of a value, in bytes, and whether it is a text. Unlike
-// largest, it assumes no limit that the schema does not have.
+// strictSize returns the maximum size of a value, in bytes, and whether it is a text. It assumes no limit that the schema does
+// not have.
 func strictSize(s *schema.Structural) (size int64, isText bool) {
 	const number = 32
 	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || s.XIntOrString {
@@ -294,4 +298,18 @@ func strictObject(s *schema.Structural) (size int64) {
 		size = plus(size, plus(one, int64(len(name)*escapeSize+aroundField)))
 	}
 	return size
+}
+
+func plus(a, b int64) int64 {
+	if a > unbounded-b {
+		return unbounded
+	}
+	return a + b
+}
+
+func times(a, b int64) int64 {
+	if b > 0 && a > unbounded/b {
+		return unbounded
+	}
+	return a * b
 }

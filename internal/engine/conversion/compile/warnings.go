@@ -11,15 +11,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // warnAll adds all warnings, the most severe first.
-func (c *compiler) warnAll(leaves []FieldVerdict, overflow v1alpha1.OverflowAction) {
+func (c *compiler) warnAll(leaves []FieldVerdict) {
 	c.warnLabels()
 	c.warnRequired()
-	c.warnPreservedSize(overflow)
 	c.warnListsWithoutKeys(leaves)
 	c.warnStricter()
 	c.warnDifferences()
