@@ -147,6 +147,9 @@ func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place,
 			all = append(all, &policyRule{Rule: rule, fldPath: own})
 		case withGroups:
 			g := x.group(rule.Use.Group)
+			if x.isCycle(rule.Use, through, own) {
+				continue
+			}
 			levels := x.recurse(rule.Use, through)
 			if x.uses++; g < 0 || levels > maxDepth {
 				continue
@@ -200,10 +203,6 @@ func (x *expansion) checkGroups() {
 		}
 		x.checkUses(group.Rules, at)
 	}
-	done := map[v1alpha1.RuleGroupName]bool{}
-	for i := range x.groups {
-		x.checkCycles(i, nil, done)
-	}
 }
 
 // checkUses checks that the groups exist that rules use.
@@ -231,27 +230,22 @@ func (x *expansion) names() string {
 	return few(names)
 }
 
-// checkCycles refuses the rules by which a group uses itself for the same object. Through are the groups that lead to
-// it, and done has those that need no check again.
-func (x *expansion) checkCycles(group int, through []string, done map[v1alpha1.RuleGroupName]bool) {
-	name := x.groups[group].Name
-	if done[name] {
-		return
+// isCycle reports whether a group uses itself for the same object, by the uses that have led to this one, and refuses that.
+func (x *expansion) isCycle(use *v1alpha1.UseRule, through []*v1alpha1.UseRule, at place) bool {
+	from := slices.IndexFunc(through, func(outer *v1alpha1.UseRule) bool { return outer.Group == use.Group && outer.From == use.From })
+	if from < 0 {
+		return false
 	}
-	through = append(slices.Clip(through), string(name))
-	for i, rule := range x.groups[group].Rules {
-		if rule.Use == nil || rule.Use.From != "" || x.group(rule.Use.Group) < 0 {
-			continue // a use with a path is for something inside of the object
-		}
-		used := string(rule.Use.Group)
-		if from := slices.Index(through, used); from >= 0 {
-			x.errs = append(x.errs, field.Invalid(groupPath(group).Index(i).Child("use", "group"), used,
-				"the group uses itself for the same object: "+strings.Join(append(slices.Clone(through[from:]), used), " → ")+": remove one of these rules, or set from and to"))
-			continue
-		}
-		x.checkCycles(x.group(rule.Use.Group), through, done)
+	names := ""
+	for _, outer := range through[from:] {
+		names += string(outer.Group) + " → "
 	}
-	done[name] = true
+	err := field.Invalid(at.Child("use").Child("group").path, string(use.Group),
+		"the group uses itself for the same object: "+names+string(use.Group)+": remove one of these rules, or set from and to")
+	if !slices.ContainsFunc(x.errs, func(other *field.Error) bool { return other.Error() == err.Error() }) {
+		x.errs = append(x.errs, err)
+	}
+	return true
 }
 
 // unused returns warnings about groups whose rules convert nothing.
