@@ -152,7 +152,7 @@ func TestCompileRefusesLists(t *testing.T) {
 		v1, v2 string
 		refusal
 	}{
-		"a list and a map":          {list, held, refusal{`{move: {from: ".l[*].f", to: ".l[*].f"}}`, "rules[0].move.to", "is a list in one version and a map in the other"}},
+		"a list and a map":          {list, held, refusal{`{move: {from: ".l[*].f", to: ".l[*].f"}}`, "rules[0].move.from", "is part of .l, which differs between the versions (.l is array on one side and object on the other)"}},
 		"dropped on the other side": {list, list, refusal{`{drop: {from: ".l[*].f"}}, {drop: {to: .l}}`, "rules[0].drop.from", "goes through .l, which belongs to"}},
 		"another on the other side": {"x" + list[1:] + ", " + list, list, refusal{`{drop: {from: ".l[*].f"}}, {move: {from: .x, to: .l}}`, "rules[0].drop.from", "goes through .l, which belongs to"}},
 	} {

@@ -44,41 +44,36 @@ func formOf(s *schema.Structural) conversion.Form {
 	return conversion.FormOne
 }
 
-// findEach finds the frame of what an each rule pairs, or why there is none.
-func (c *compiler) findEach(of candidate, paths []pathsOfRule) {
-	pair := conversion.Collection{Key: of.rule.Each.Key}
-	if err := c.eachError(&pair, of, paths); err != nil {
-		of.rule.notPaired = err
+// findEach finds the frame of what an each rule pairs. It adds an error if there is none.
+func (c *compiler) findEach(of candidate, rules []*policyRule) {
+	rule, fldPath := of.rule.Each, of.rule.fldPath.Child("each")
+	pair := conversion.Collection{Key: rule.Key}
+	var problem string
+	if pair.SpokeForm, pair.HubForm, problem = formsOf(rule, of.spoke, of.hub); problem != "" {
+		c.invalid(fldPath.Child("to"), rule.To, "%s", problem)
+		return
+	}
+	switch problem = keyProblem(&pair, of); {
+	case problem != "" && rule.Key == "":
+		c.refuse(fldPath, field.Required(fldPath.Child("key").path, "name the field of the list's objects that is their key in the map"))
+		return
+	case problem != "":
+		c.invalid(fldPath.Child("key"), rule.Key, "%s", problem)
+		return
+	}
+	isElement := func(list conversion.Path) func(conversion.Path) bool {
+		return func(path conversion.Path) bool {
+			return len(path) == len(list)+1 && path.HasPrefix(list) && path[len(list)] == conversion.Each
+		}
+	}
+	whole := slices.ContainsFunc(rules, func(rule *policyRule) bool {
+		return slices.ContainsFunc(rule.spokePaths, isElement(of.from)) || slices.ContainsFunc(rule.hubPaths, isElement(of.to))
+	})
+	if problem = cmp.Or(elementsProblem(pair, of, whole), c.pairProblem(of)); problem != "" {
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be paired with %s: %s", rule.From, problem)
 		return
 	}
 	c.addFrame(of, pair)
-}
-
-// eachError notes the forms of what an each rule pairs, and returns an error if the rule cannot pair them.
-func (c *compiler) eachError(p *conversion.Collection, pair candidate, paths []pathsOfRule) *field.Error {
-	rule, fldPath := pair.rule.Each, pair.rule.fldPath.path.Child("each")
-	var problem string
-	if p.SpokeForm, p.HubForm, problem = formsOf(rule, pair.spoke, pair.hub); problem != "" {
-		return field.Invalid(fldPath.Child("to"), rule.To, problem)
-	}
-	switch problem = keyProblem(p, pair); {
-	case problem != "" && rule.Key == "":
-		return field.Required(fldPath.Child("key"), "name the field of the list's objects that is their key in the map")
-	case problem != "":
-		return field.Invalid(fldPath.Child("key"), rule.Key, problem)
-	}
-	whole := slices.ContainsFunc(paths, func(rule pathsOfRule) bool {
-		isElement := func(list conversion.Path) func(conversion.Path) bool {
-			return func(path conversion.Path) bool {
-				return len(path) == len(list)+1 && path.HasPrefix(list) && path[len(list)] == conversion.Each
-			}
-		}
-		return slices.ContainsFunc(rule.spoke, isElement(pair.from)) || slices.ContainsFunc(rule.hub, isElement(pair.to))
-	})
-	if problem = cmp.Or(elementsProblem(*p, pair, whole), c.pairProblem(pair)); problem != "" {
-		return field.Invalid(fldPath.Child("to"), rule.To, fmt.Sprintf("cannot be paired with %s: %s", rule.From, problem))
-	}
-	return nil
 }
 
 // keyProblem returns why the elements of a list cannot be identified by the key of the rule, and notes its type.
@@ -171,13 +166,12 @@ func (c *compiler) addEach(rule *v1alpha1.EachRule, fldPath place) {
 		return
 	}
 	f := c.frameOf(c.rule)
-	switch err := c.rule.notPaired; {
-	case err != nil:
-		c.refuse(fldPath, err)
-		return
-	case f == nil:
+	switch {
+	case f == nil && (isText(p.spoke) || isText(p.hub)):
 		c.invalid(fldPath.Child("to"), rule.To, "a label or an annotation has no elements: use a cast or a cel rule")
 		return
+	case f == nil:
+		return // another rule for the same list, map or value claims it, too
 	}
 	f.addCollection()
 	for i := range rule.Where {

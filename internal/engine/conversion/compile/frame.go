@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
@@ -228,16 +227,17 @@ type candidate struct {
 	spoke, hub *schema.Structural
 }
 
-func (m candidate) path() place { return m.rule.fldPath.Child("move") }
-
 // findFrames finds the values in which fields are converted by themselves, by the rules that pair them.
 func (c *compiler) findFrames(rules []*policyRule) {
-	paths := pathsOf(rules)
 	for _, pair := range c.candidates(rules) {
+		isTaken := func(f *frame) bool {
+			return slices.Equal(f.paired(false), pair.from) || slices.Equal(f.paired(true), pair.to)
+		}
 		switch {
+		case slices.ContainsFunc(c.frames[1:], isTaken): // claims find the overlap
 		case pair.rule.Each != nil:
-			c.findEach(pair, paths)
-		case c.needsFrame(pair, paths):
+			c.findEach(pair, rules)
+		case c.needsFrame(pair, rules):
 			form := formOf(pair.spoke)
 			c.addFrame(pair, conversion.Collection{SpokeForm: form, HubForm: form})
 		}
@@ -248,21 +248,13 @@ func (c *compiler) findFrames(rules []*policyRule) {
 func (c *compiler) candidates(rules []*policyRule) []candidate {
 	var all []candidate
 	for _, rule := range rules {
-		if rule.Move == nil && rule.Each == nil {
+		if rule.Move == nil && rule.Each == nil || len(rule.spokePaths) != 1 || len(rule.hubPaths) != 1 {
 			continue
 		}
-		spokePaths, hubPaths := rule.Paths()
-		if len(spokePaths) != 1 || len(hubPaths) != 1 {
-			continue
-		}
-		from, errFrom := conversion.ParsePath(string(spokePaths[0]))
-		to, errTo := conversion.ParsePath(string(hubPaths[0]))
-		if errFrom != nil || errTo != nil || isText(from) || isText(to) {
-			continue
-		}
+		from, to := rule.spokePaths[0], rule.hubPaths[0]
 		spoke, errFrom := resolve(c.root().spoke.schema, from)
 		hub, errTo := resolve(c.root().hub.schema, to)
-		if errFrom != nil || errTo != nil || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
+		if errFrom != nil || errTo != nil || isText(from) || isText(to) || from[len(from)-1] == conversion.Each || to[len(to)-1] == conversion.Each {
 			continue
 		}
 		all = append(all, candidate{rule, from, to, spoke, hub})
@@ -271,65 +263,40 @@ func (c *compiler) candidates(rules []*policyRule) []candidate {
 	return all
 }
 
-// pathsOfRule are the paths of a rule as they are written.
-type pathsOfRule struct{ spoke, hub []conversion.Path }
-
-// pathsOf returns the paths of all rules, without those that are not paths.
-func pathsOf(rules []*policyRule) []pathsOfRule {
-	all := make([]pathsOfRule, len(rules))
-	for i, rule := range rules {
-		spoke, hub := rule.Paths()
-		all[i] = pathsOfRule{parsed(spoke), parsed(hub)}
-	}
-	return all
-}
-
-func parsed(texts []v1alpha1.Path) (paths []conversion.Path) {
-	for _, text := range texts {
-		if path, err := conversion.ParsePath(string(text)); err == nil {
-			paths = append(paths, path)
-		}
-	}
-	return paths
-}
-
 // needsFrame reports whether fields in a moved value are converted by themselves: other rules are for them, or the inside
 // differs between the versions. It adds an error if that has to be, but cannot.
-func (c *compiler) needsFrame(move candidate, paths []pathsOfRule) bool {
-	inner := innerOf(move, paths)
+func (c *compiler) needsFrame(move candidate, rules []*policyRule) bool {
+	inner := innerOf(move, rules)
 	differs := difference(move.spoke, move.hub, nil)
-	switch {
-	case inner == nil && (differs == "" || !isAlike(move.spoke, move.hub)):
+	problem := ""
+	switch isAlike := isAlike(move.spoke, move.hub); {
+	case inner == nil && (differs == "" || !isAlike):
 		return false
-	case !isAlike(move.spoke, move.hub):
-		if elementsOf(move.spoke) != nil && elementsOf(move.hub) != nil {
-			c.cannotPair(move, inner, differs+": their elements cannot be paired")
-		}
+	case isAlike:
+		problem = c.pairProblem(move)
+	case elementsOf(move.spoke) != nil && elementsOf(move.hub) != nil:
+		problem = differs + ": their elements cannot be paired"
+	default:
 		return false // claims find the overlap
 	}
-	problem := c.pairProblem(move)
-	if problem != "" && inner != nil {
-		c.cannotPair(move, inner, problem)
+	if fldPath, rule := move.rule.fldPath.Child("move").Child("to"), move.rule.Move; problem != "" && inner != nil {
+		c.invalid(fldPath, rule.To, "cannot be moved from %s while a rule is for %s in it: %s", rule.From, inner, problem)
 	} else if problem != "" {
-		move.rule.notMoved = problem
+		c.invalid(fldPath, rule.To, "cannot be moved from %s: %s, and %s", rule.From, differs, problem)
 	}
 	return problem == ""
 }
 
-func (c *compiler) cannotPair(move candidate, inner conversion.Path, problem string) {
-	c.invalid(move.path().Child("to"), move.rule.Move.To, "cannot be moved from %s while a rule is for %s in it: %s", move.from, inner, problem)
-}
-
 // innerOf returns the path of a field in a moved value for which there is another rule, nil if there is
 // none.
-func innerOf(move candidate, paths []pathsOfRule) conversion.Path {
-	for _, rule := range paths {
-		for _, path := range rule.spoke {
+func innerOf(move candidate, rules []*policyRule) conversion.Path {
+	for _, rule := range rules {
+		for _, path := range rule.spokePaths {
 			if len(path) > len(move.from) && path.Meets(move.from) {
 				return path
 			}
 		}
-		for _, path := range rule.hub {
+		for _, path := range rule.hubPaths {
 			if len(path) > len(move.to) && path.Meets(move.to) {
 				return path
 			}
@@ -364,10 +331,6 @@ func (c *compiler) pairProblem(pair candidate) string {
 		return ".status has the same name in every version: move the fields in it one by one"
 	case pair.rule.Move != nil && !isStruct(pair.spoke) && !sameElements(pair.spoke, pair.hub):
 		return "its elements are no objects, and are not paired"
-	case slices.ContainsFunc(c.frames[1:], func(f *frame) bool {
-		return slices.Equal(f.paired(false), pair.from) || slices.Equal(f.paired(true), pair.to)
-	}):
-		return "another rule moves " + pair.from.String() + ", or moves to " + pair.to.String() + ": give every field to one rule"
 	}
 	return ""
 }

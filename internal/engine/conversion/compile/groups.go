@@ -144,7 +144,7 @@ func (x *expansion) expanded(all []*policyRule, rules []v1alpha1.Rule, at place,
 		case x.tooMany(all) || x.tooLong:
 			return all
 		case rule.Use == nil:
-			all = append(all, &policyRule{Rule: rule, fldPath: own})
+			all = append(all, newRule(rule, own))
 		case withGroups:
 			g := x.group(rule.Use.Group)
 			if x.isCycle(rule.Use, through, own) {

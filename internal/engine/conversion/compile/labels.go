@@ -39,7 +39,7 @@ func (c *compiler) warnLabels() {
 // moveNotRoundTrippable: a value may not be a valid label or annotation, or may not have the type
 // of the other side.
 func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
-	ownSchema, otherSchema := c.schemaAt(rule.Move.From, rule.Move.To, ofHub), c.schemaAt(rule.Move.From, rule.Move.To, !ofHub)
+	ownSchema, otherSchema := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
 	if ownSchema != nil && otherSchema != nil && isWider(ownSchema, otherSchema) {
 		return true
 	}

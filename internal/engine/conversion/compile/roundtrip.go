@@ -24,9 +24,9 @@ func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 	case rule.Move != nil:
 		return c.moveNotRoundTrippable(rule, ofHub)
 	case rule.Values != nil:
-		return c.tableNotRoundTrippable(rule.Values, ofHub)
+		return c.tableNotRoundTrippable(rule, ofHub)
 	case rule.Cast != nil:
-		return c.castNotRoundTrippable(rule.Cast, ofHub)
+		return c.castNotRoundTrippable(rule, ofHub)
 	}
 	return true
 }
@@ -36,11 +36,11 @@ func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
 func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 	switch {
 	case rule.Values != nil:
-		return c.tableLeavesOut(rule.Values, ofHub)
+		return c.tableLeavesOut(rule, ofHub)
 	case rule.Format != nil:
 		return !ofHub
 	case rule.Cast != nil && isDocument(rule.Cast.As):
-		s := c.schemaAt(rule.Cast.From, rule.Cast.To, ofHub)
+		s := c.schemaOf(rule, ofHub)
 		return s == nil || s.Type == "string" // of values, only what is too large for a text
 	case rule.Each != nil:
 		f := c.frameOf(rule)
@@ -49,33 +49,25 @@ func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
 	return c.notRoundTrippable(rule, ofHub)
 }
 
-// schemaAt returns the schema of a rule's field on one side, nil if there is none.
-func (c *compiler) schemaAt(from, to v1alpha1.Path, ofHub bool) *schema.Structural {
-	root, _ := c.root().sides(ofHub)
-	text := from
-	if ofHub {
-		text = to
+// schemaOf returns the schema of the field that a rule claims on one side, nil if there is none.
+func (c *compiler) schemaOf(rule *policyRule, ofHub bool) *schema.Structural {
+	for _, claim := range c.claimsOf(rule, ofHub) {
+		own, _ := claim.in.sides(ofHub)
+		found, _ := own.resolve(claim.path)
+		return found
 	}
-	path, err := conversion.ParsePath(string(text))
-	if err != nil {
-		return nil
-	}
-	found, err := root.resolve(path)
-	if err != nil {
-		return nil
-	}
-	return found
+	return nil
 }
 
 // tableNotRoundTrippable: a value may not come back through the table. Without an enum, any string
 // or integer is possible.
-func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool) bool {
-	values := valuesIn(c.schemaAt(rule.From, rule.To, ofHub))
+func (c *compiler) tableNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	values := valuesIn(c.schemaOf(rule, ofHub))
 	if values == nil || c.tableLeavesOut(rule, ofHub) {
 		return true
 	}
 	for _, value := range values {
-		if translated(rule.Table, translated(rule.Table, value, ofHub), !ofHub) != value {
+		if translated(rule.Values.Table, translated(rule.Values.Table, value, ofHub), !ofHub) != value {
 			return true
 		}
 	}
@@ -84,14 +76,14 @@ func (c *compiler) tableNotRoundTrippable(rule *v1alpha1.ValuesRule, ofHub bool)
 
 // tableLeavesOut reports whether a table between fields of different types lacks a value that the
 // hub, or the spoke, may have.
-func (c *compiler) tableLeavesOut(rule *v1alpha1.ValuesRule, ofHub bool) bool {
-	own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)
+func (c *compiler) tableLeavesOut(rule *policyRule, ofHub bool) bool {
+	own, other := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
 	if own == nil || other == nil || own.Type == other.Type {
 		return false
 	}
 	values := valuesIn(own)
 	return values == nil || slices.ContainsFunc(values, func(value string) bool {
-		return !slices.ContainsFunc(rule.Table, func(pair v1alpha1.ValuePair) bool { return ofHub && pair.To == value || !ofHub && pair.From == value })
+		return !slices.ContainsFunc(rule.Values.Table, func(pair v1alpha1.ValuePair) bool { return ofHub && pair.To == value || !ofHub && pair.From == value })
 	})
 }
 
@@ -138,8 +130,8 @@ func enumOf(s *schema.Structural) []string {
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
 // because integers in JSON have any size. A number may be written in another form, a string in a
 // list may contain the separator, and an object may be too large for a text.
-func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bool {
-	s := c.schemaAt(rule.From, rule.To, ofHub)
+func (c *compiler) castNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	s := c.schemaOf(rule, ofHub)
 	if s != nil && s.Type == "boolean" {
 		return false
 	}
@@ -147,7 +139,7 @@ func (c *compiler) castNotRoundTrippable(rule *v1alpha1.CastRule, ofHub bool) bo
 		return true
 	}
 	validation, limit := s.ValueValidation, float64(1<<53)
-	switch rule.As {
+	switch rule.Cast.As {
 	case v1alpha1.CastTimestamp:
 		limit = float64(conversion.MaxCastTimestamp)
 	case v1alpha1.CastSeconds:

@@ -115,12 +115,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		return
 	}
 	if differs := difference(p.spokeSchema, p.hubSchema, nil); differs != "" && c.frameOf(c.rule) == nil {
-		if problem := c.rule.notMoved; problem != "" {
-			differs += ", and " + problem
-		} else {
-			differs += ": move the fields that are alike one by one"
-		}
-		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s", rule.From, differs)
+		c.invalid(fldPath.Child("to"), rule.To, "cannot be moved from %s: %s: move the fields that are alike one by one", rule.From, differs)
 		return
 	}
 	if f := c.frameOf(c.rule); f != nil {
@@ -270,18 +265,6 @@ func (c *compiler) checkScope(from, to spot, fldPath place, text v1alpha1.Path) 
 		}
 		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, missingMove(from, to))
 		return false
-	}
-	for scope := commonScope(from, to); scope.in != nil; scope = scope.beyond() {
-		if len(scope.path) == 0 {
-			continue // a rule pairs it
-		}
-		list := scope.parent()
-		spoke, _ := list.in.spoke.resolve(list.path)
-		hub, _ := list.in.hub.resolve(list.path)
-		if (spoke.Items == nil) != (hub.Items == nil) {
-			c.invalid(fldPath, text, "%s is a list in one version and a map in the other", list.shown(true))
-			return false
-		}
 	}
 	return true
 }

@@ -53,7 +53,7 @@ func (c *compiler) strictTables(ofHub bool) []string {
 		if from := c.partner(to); rule == nil || from == nil || from.isText() {
 			continue
 		}
-		own, other := c.schemaAt(rule.From, rule.To, ofHub), c.schemaAt(rule.From, rule.To, !ofHub)
+		own, other := c.schemaOf(to.rule, ofHub), c.schemaOf(to.rule, !ofHub)
 		allowed, values := valuesIn(own), valuesIn(other)
 		if allowed == nil || typeName(own) != typeName(other) { // all values are then in the table, which fits
 			continue

@@ -57,13 +57,26 @@ func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 type policyRule struct {
 	v1alpha1.Rule
 	fldPath place
+	// spokePaths and hubPaths are its paths as they are written, without those that are not paths.
+	spokePaths, hubPaths []conversion.Path
 	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
 	// other side are missing.
 	spokeFromNothing, hubFromNothing []spot
-	// notMoved says why fields in the value of a move cannot be converted by themselves, notPaired why an each rule pairs
-	// nothing.
-	notMoved  string
-	notPaired *field.Error
+}
+
+// newRule reads the paths of a rule.
+func newRule(rule v1alpha1.Rule, at place) *policyRule {
+	spoke, hub := rule.Paths()
+	return &policyRule{Rule: rule, fldPath: at, spokePaths: parsed(spoke), hubPaths: parsed(hub)}
+}
+
+func parsed(texts []v1alpha1.Path) (paths []conversion.Path) {
+	for _, text := range texts {
+		if path, err := conversion.ParsePath(string(text)); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // leaves returns the verdicts on all leaf fields of both sides.
