@@ -85,9 +85,10 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 		Hub:        hub, Versions: slices.Sorted(maps.Keys(schemas)), Schemas: stripped,
 		DropOverflow: rules.Overflow == v1alpha1.OverflowDrop, RefusesStatus: rules.PreservedStatus == v1alpha1.PreservedStatusRefuse,
 	}
+	large := map[string]*sizes{}
 	for _, version := range ruleset.Versions {
 		if version != hub && hasHub {
-			compileSpoke(version, rules, spokes, schemas, ruleset, &result)
+			compileSpoke(version, rules, spokes, schemas, ruleset, large, &result)
 		}
 	}
 	pairSiblings(ruleset.Spokes, schemas)
@@ -101,7 +102,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	}
 	if len(result.Errors) == 0 {
 		result.Ruleset = ruleset
-		result.AdmissionCondition = result.admissionCondition(schemas)
+		result.AdmissionCondition = admissionCondition(ruleset.Group, large)
 	}
 	return result
 }
@@ -157,9 +158,9 @@ func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*
 	return false
 }
 
-// compileSpoke adds a spoke to the ruleset, and its verdicts, errors and warnings to the result.
+// compileSpoke adds a spoke to the ruleset, what may be large, and its verdicts, errors and warnings to the result.
 func compileSpoke(
-	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, result *Result,
+	version string, converter *v1alpha1.DeclarativeConverter, spokes *expansion, schemas map[string]*schema.Structural, ruleset *conversion.Ruleset, large map[string]*sizes, result *Result,
 ) {
 	c := &compiler{namespaced: ruleset.Namespaced}
 	spoke, hub := schemas[version], schemas[ruleset.Hub]
@@ -180,6 +181,7 @@ func compileSpoke(
 	}
 	if len(c.errs) == 0 {
 		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.rules})
+		c.addSizes(large)
 		leaves := c.leaves()
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves)
@@ -205,6 +207,8 @@ type compiler struct {
 	// the other side.
 	traversed []collision
 	rulePaths []rulePaths
+	// small is the size of all that is preserved besides fields, in bytes.
+	small int64
 	// rule is the rule that is being compiled.
 	rule *policyRule
 

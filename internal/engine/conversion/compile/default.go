@@ -37,6 +37,7 @@ func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
 	if !ok {
 		return
 	}
+	c.addSmall(at.shown(ofHub))
 	scope.Defaults = append(scope.Defaults, conversion.Default{Path: local, Hub: ofHub, Value: value, From: from})
 }
 

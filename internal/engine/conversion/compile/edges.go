@@ -153,6 +153,7 @@ func (f *frame) share(path conversion.Path) {
 				shared.OfHub = append(shared.OfHub, field.local(scope, true))
 			}
 		}
+		f.addSmall(object.shown(true))
 		in := f.scopeAt(scope)
 		in.Shared = append(in.Shared, shared)
 	}

@@ -51,24 +51,14 @@ func isMarked(object string) string {
 	return strings.NewReplacer("OBJECT", object, "COUNT", strconv.Itoa(maxUncheckedCount), "PREFIX", conversion.PreservedPrefix).Replace(template)
 }
 
-// admissionCondition computes Result.AdmissionCondition.
-func (r *Result) admissionCondition(schemas map[string]*schema.Structural) string {
-	found := map[string]*sizes{}
-	for i := range r.Ruleset.Spokes {
-		spoke := &r.Ruleset.Spokes[i]
-		for _, version := range []string{spoke.Version, r.Ruleset.Hub} {
-			if found[version] == nil {
-				found[version] = &sizes{texts: map[string]string{}}
-			}
-			found[version].scope(&spoke.Root, version == r.Ruleset.Hub, schemas[version], nil)
-		}
-	}
+// admissionCondition computes Result.AdmissionCondition from the sizes of versions.
+func admissionCondition(group string, of map[string]*sizes) string {
 	conditions := []string{largeAnnotations}
 	preserves := false
-	for _, version := range slices.Sorted(maps.Keys(found)) {
-		preserves = preserves || found[version].found
-		if large := found[version].condition(); large != "" {
-			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", r.Ruleset.Group, version, large))
+	for _, version := range slices.Sorted(maps.Keys(of)) {
+		preserves = preserves || of[version].found
+		if large := of[version].condition(); large != "" {
+			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", group, version, large))
 		}
 	}
 	if !preserves {
@@ -109,100 +99,70 @@ func (s *sizes) condition() string {
 	return strings.Join(large, " || ")
 }
 
-// scope adds the fields of one side that may be preserved, of a scope at a path.
-func (s *sizes) scope(of *conversion.Scope, ofHub bool, own *schema.Structural, at conversion.Path) {
-	only := of.OnlySpoke
-	if ofHub {
-		only = of.OnlyHub
-	}
-	for _, leaf := range only {
-		if leaf.Known != nil {
-			s.found, s.unbounded = true, true
-			continue
-		}
-		s.field(slices.Concat(at, leaf.Path), own)
-	}
-	for i := range of.Exchanges {
-		fields := of.Exchanges[i].Spoke
-		if ofHub {
-			fields = of.Exchanges[i].Hub
-		}
-		for _, f := range fields {
-			s.field(slices.Concat(at, f.Path), own)
-		}
-	}
-	for _, d := range of.Defaults {
-		s.found = true
-		s.bounded = plus(s.bounded, int64(2*len(d.Path.Pointer())+len(d.Value)+aroundField))
-		if d.Hub == ofHub {
-			s.field(slices.Concat(at, d.Path), own)
-		}
-	}
-	for i := range of.Shared {
-		s.bounded = plus(s.bounded, int64(len(of.Shared[i].Hub.Pointer())+aroundField))
-	}
-	for i := range of.Collections {
-		if c := &of.Collections[i]; c.IsOne() {
-			s.scope(&c.Scope, ofHub, own, slices.Concat(at, c.At(ofHub)))
-		} else {
-			s.collection(c, ofHub, structuralAt(own, slices.Concat(at, c.At(ofHub))), slices.Concat(at, c.At(ofHub)))
+// addSizes adds what may be preserved of both versions.
+func (c *compiler) addSizes(all map[string]*sizes) {
+	for _, ofHub := range []bool{false, true} {
+		root, otherRoot := c.root().sides(ofHub)
+		s, others := sizesOf(root.version, all), sizesOf(otherRoot.version, all)
+		s.found, s.bounded = s.found || c.small > 0, plus(s.bounded, c.small)
+		for _, f := range c.frames {
+			own, other := f.sides(ofHub)
+			add := func(path conversion.Path) {
+				s.field(own.shown(path), root.schema)
+				list := untilEach(other.shown(path))
+				if found := structuralAt(otherRoot.schema, list); found != nil && elementsOf(found) != nil && len(list) < len(other.shown(path)) {
+					others.field(list, otherRoot.schema) // its elements may be known by what is in them
+				}
+			}
+			for _, path := range slices.Concat(own.preserved, own.partlyPreserved) {
+				add(path)
+			}
+			for _, claim := range own.claims {
+				if !claim.rule.copies && !claim.rule.drops() && c.frameOf(claim.rule) == nil {
+					add(claim.path)
+				}
+			}
+			if f.rule != nil && (f.collection.SpokeForm != f.collection.HubForm || len(f.selections) > 0) {
+				s.field(f.name(ofHub), root.schema)
+			}
 		}
 	}
 }
 
-// collection adds the elements of a list or map with a schema, at a path. Their texts cannot be added up by an expression.
-func (s *sizes) collection(of *conversion.Collection, ofHub bool, own *schema.Structural, at conversion.Path) {
-	element, elementSchema := sizes{texts: map[string]string{}}, own
-	if of.Form(ofHub) != conversion.FormOne {
-		elementSchema = structuralAt(own, conversion.Path{conversion.Each})
+// sizesOf returns the sizes of a version.
+func sizesOf(version string, all map[string]*sizes) *sizes {
+	if all[version] == nil {
+		all[version] = &sizes{texts: map[string]string{}}
 	}
-	element.scope(&of.Scope, ofHub, elementSchema, nil)
-	if of.ExcludeHub != nil && ofHub || of.ExcludeSpoke != nil && !ofHub {
-		s.value(own, at, false)
-	}
-	other := sizes{texts: map[string]string{}}
-	other.scope(&of.Scope, !ofHub, nil, nil)
-	if !element.found && !other.found && of.SpokeForm == of.HubForm {
-		return
-	}
-	s.found = true
-	if own == nil || of.Form(ofHub) != conversion.FormList || element.unbounded || len(element.texts) > 0 || validationOf(own).MaxItems == nil {
-		s.unbounded = true
-		return
-	}
-	size := element.bounded
-	if len(of.Keys) == 0 || of.SpokeForm != of.HubForm {
-		size, _ = strictSize(elementSchema) // elements without keys are preserved whole
-	} else if keys, all := keysSize(elementSchema, of.Keys); all {
-		size = plus(size, keys)
-	} else {
-		size = unbounded
-	}
-	s.bounded = plus(s.bounded, times(plus(size, int64(len(at.Pointer())+aroundField)), *validationOf(own).MaxItems))
+	return all[version]
 }
 
-// keysSize returns the maximum size of an element's keys. They are part of each of its pointers.
-func keysSize(element *schema.Structural, keys []string) (size int64, bounded bool) {
-	for _, key := range keys {
-		one, _ := strictSize(structuralAt(element, conversion.Path{key}))
-		size = plus(size, times(one, 2*escapeSize))
+// untilEach returns the part of a path that leads to the first list or map whose elements it goes through, or all of it.
+func untilEach(path conversion.Path) conversion.Path {
+	if i := slices.Index(path, conversion.Each); i >= 0 {
+		return path[:i]
 	}
-	return size, size < unbounded
+	return path
 }
 
-// field adds a field outside of lists and maps. Labels are short, and annotations have their own
-// limit.
+// addSmall notes that something small may be preserved at a path of either version: that it is empty, or absent.
+func (c *compiler) addSmall(path conversion.Path) {
+	c.small = plus(c.small, int64(2*len(path.Pointer())+aroundField))
+}
+
+// field adds a field. A list or map counts as a whole, if the field is in its elements. Labels are short, and annotations have
+// their own limit.
 func (s *sizes) field(path conversion.Path, own *schema.Structural) {
-	if len(path) > 0 && path[0] == "metadata" {
-		s.found = true
+	s.found = true
+	if isText(path) {
 		return
 	}
+	path = untilEach(path)
 	s.value(structuralAt(own, path), path, !nullableOn(own, path))
 }
 
 // value adds a value at a path. isFixed is true if nothing but a value of its type can be there.
 func (s *sizes) value(of *schema.Structural, path conversion.Path, isFixed bool) {
-	s.found = true
 	size, isText := strictSize(of)
 	switch around := int64(2*len(path.Pointer()) + aroundField); {
 	case size < unbounded:

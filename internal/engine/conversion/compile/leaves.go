@@ -336,9 +336,11 @@ func (f *frame) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
 
 func (f *frame) preserve(cur cursor, of *side, shell bool) {
 	f.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell, Text: of.isText(cur.full), Label: of.isRoot() && cur.full.IsLabel()})
-	if !shell {
-		of.notePreserved(cur)
+	if shell {
+		f.addSmall(of.shown(cur.full))
+		return
 	}
+	of.notePreserved(cur)
 }
 
 func (f *frame) addLeaf(cur cursor, of *side, leaf conversion.LeafField) {

@@ -127,6 +127,7 @@ func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
 		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
 		return
 	}
+	c.rule.copies = true
 	p.scope.Moves = append(p.scope.Moves, conversion.Move{Spoke: p.spoke, Hub: p.hub})
 }
 

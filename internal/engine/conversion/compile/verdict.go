@@ -59,6 +59,8 @@ type policyRule struct {
 	fldPath place
 	// spokePaths and hubPaths are its paths as they are written, without those that are not paths.
 	spokePaths, hubPaths []conversion.Path
+	// copies reports whether the rule copies every value.
+	copies bool
 	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
 	// other side are missing.
 	spokeFromNothing, hubFromNothing []spot
