@@ -9,26 +9,32 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// anchorRules sets the anchors of a scope's rules: the objects without which nothing is computed from missing fields, and
-// defaults are not filled in. above is the path of the scope in the spoke and in the hub.
-func (c *compiler) anchorRules(scope *conversion.Scope, above [2]conversion.Path) {
+// finish completes the rules and lists of a scope, of which above is the path in the spoke and in the hub, by what is known of
+// all fields: the objects without which nothing is computed from missing fields, and defaults are not filled in; the fields
+// that must not be null; and the keys that identify elements, also of lists that only a rule goes through.
+func (c *compiler) finish(scope *conversion.Scope, above [2]conversion.Path) {
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
 		fromNothing := exchange.CEL != nil && exchange.CEL.WhenMissing
 		c.anchorFields(above, exchange.Spoke, false, fromNothing)
 		c.anchorFields(above, exchange.Hub, true, fromNothing)
+		spoke, spokeNullable := schemasOf(c.root().spoke.schema, above[0], exchange.Spoke)
+		hub, hubNullable := schemasOf(c.root().hub.schema, above[1], exchange.Hub)
+		markNullFields(exchange.Spoke, spoke, hubNullable)
+		markNullFields(exchange.Hub, hub, spokeNullable)
 	}
 	for i := range scope.Defaults {
 		scope.Defaults[i].Anchor = c.anchorOf(above, scope.Defaults[i].Path, scope.Defaults[i].Hub)
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		c.anchorRules(&collection.Scope, inside(collection, above))
+		atHub := slices.Concat(above[1], collection.Hub)
+		spoke, errSpoke := resolve(c.root().spoke.schema, slices.Concat(above[0], collection.Spoke))
+		hub, errHub := resolve(c.root().hub.schema, atHub)
+		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
+			collection.Keys = sharedKeys(c.locate(append(atHub, conversion.Each), true), spoke, hub)
+		}
+		c.finish(&collection.Scope, [2]conversion.Path{collection.Inside(false, above[0]), collection.Inside(true, above[1])})
 	}
-}
-
-// inside returns the paths of what is in a list, map or object, by those of the scope around it.
-func inside(collection *conversion.Collection, above [2]conversion.Path) [2]conversion.Path {
-	return [2]conversion.Path{collection.Inside(false, above[0]), collection.Inside(true, above[1])}
 }
 
 func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Field, ofHub, fromNothing bool) {

@@ -92,7 +92,6 @@ func (c *compiler) assignLeaves() {
 	for _, f := range slices.Backward(c.frames) {
 		f.pairAll(cursor{scope: c.scopeAt(spot{in: f})}, f.spoke.schema, f.hub.schema)
 	}
-	c.anchorRules(&c.rules, [2]conversion.Path{})
 	for _, name := range []string{"annotations", "labels"} {
 		c.root().share(conversion.Path{"metadata", name})
 	}
@@ -100,8 +99,7 @@ func (c *compiler) assignLeaves() {
 		f.preserveMapKeys(f.spoke.claims, f.hub)
 		f.preserveMapKeys(f.hub.claims, f.spoke)
 	}
-	c.markNulls(&c.rules, [2]conversion.Path{})
-	c.nameElements(&c.rules, [2]conversion.Path{})
+	c.finish(&c.rules, [2]conversion.Path{})
 }
 
 // pairAll pairs all that is in a frame, or in an element.

@@ -72,20 +72,6 @@ func nullsDiffer(a, b *schema.Structural) bool {
 	return false
 }
 
-// markNulls sets NotNull of all fields in a scope. above is its path in the spoke and in the hub.
-func (c *compiler) markNulls(scope *conversion.Scope, above [2]conversion.Path) {
-	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		spoke, spokeNullable := schemasOf(c.root().spoke.schema, above[0], exchange.Spoke)
-		hub, hubNullable := schemasOf(c.root().hub.schema, above[1], exchange.Hub)
-		markNullFields(exchange.Spoke, spoke, hubNullable)
-		markNullFields(exchange.Hub, hub, spokeNullable)
-	}
-	for i := range scope.Collections {
-		collection := &scope.Collections[i]
-		c.markNulls(&collection.Scope, inside(collection, above))
-	}
-}
-
 // schemasOf returns the schemas of a rule's fields on one side, nil for a field that has none, and whether one of the fields
 // may be null, as each element may. Above is the path of their scope.
 func schemasOf(root *schema.Structural, above conversion.Path, fields []conversion.Field) (schemas []*schema.Structural, nullable bool) {

@@ -286,21 +286,6 @@ func missingMove(from, to spot) string {
 	return ""
 }
 
-// nameElements sets the keys that identify elements for all lists of a scope, of which within is the path in both versions.
-// It includes lists that only a rule goes through, for example in one value of a map.
-func (c *compiler) nameElements(scope *conversion.Scope, within [2]conversion.Path) {
-	for i := range scope.Collections {
-		collection := &scope.Collections[i]
-		at := [2]conversion.Path{slices.Concat(within[0], collection.Spoke), slices.Concat(within[1], collection.Hub)}
-		spoke, errSpoke := resolve(c.root().spoke.schema, at[0])
-		hub, errHub := resolve(c.root().hub.schema, at[1])
-		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
-			collection.Keys = sharedKeys(c.locate(append(slices.Clip(at[1]), conversion.Each), true), spoke, hub)
-		}
-		c.nameElements(&collection.Scope, inside(collection, within))
-	}
-}
-
 // sharedKeys returns the fields of the hub that identify elements on both sides. A key that a rule changes cannot identify
 // elements, but one that a rule moves to the key of the other side can.
 func sharedKeys(elements spot, spoke, hub *schema.Structural) []string {
