@@ -4,13 +4,13 @@
 package compile
 
 import (
-	"encoding/json"
 	"errors"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -28,7 +28,7 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	if !spokeOK || !hubOK {
 		return
 	}
-	within := commonScope(slices.Concat(spoke.computed(), hub.computed())...)
+	within := commonScope(spots(computedOf(slices.Concat(spoke, hub)))...)
 	if !c.checkScopes(spoke, hub, within) || !c.checkExpressions(spoke, hub, within, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
 		return
 	}
@@ -36,30 +36,26 @@ func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
 	scope := c.scopeAt(within)
 	spoke, exchange.CEL.SpokeAround = takeAround(spoke, within)
 	hub, exchange.CEL.HubAround = takeAround(hub, within)
-	exchange.Spoke, exchange.CEL.Spoke = spoke.fieldsIn(within)
-	exchange.Hub, exchange.CEL.Hub = hub.fieldsIn(within)
-	if c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
-		if c.rule.derives() {
-			scope.Derived = append(scope.Derived, exchange)
-		} else {
-			scope.Exchanges = append(scope.Exchanges, exchange)
-		}
-	}
-	if c.rule.derives() {
-		c.rulePaths = append(c.rulePaths, rulePaths{spoke.spots, hub.spots})
+	exchange.Spoke, exchange.CEL.Spoke = fieldsIn(spoke, within)
+	exchange.Hub, exchange.CEL.Hub = fieldsIn(hub, within)
+	if !c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
 		return
 	}
-	c.rulePaths = append(c.rulePaths, rulePaths{spoke.computed(), hub.computed()})
-	for i, at := range hub.spots {
-		if hub.fields[i].Expression != "" {
-			c.mayCollide(at, true, hub.fieldPath(i), hub.texts[i])
-		}
+	if c.rule.derives() {
+		scope.Derived = append(scope.Derived, exchange)
+		c.rulePaths = append(c.rulePaths, rulePaths{spots(spoke), spots(hub)})
+		return
+	}
+	scope.Exchanges = append(scope.Exchanges, exchange)
+	c.rulePaths = append(c.rulePaths, rulePaths{spots(computedOf(spoke)), spots(computedOf(hub))})
+	for _, f := range computedOf(hub) {
+		c.mayCollide(f.spot, true, f.fldPath, f.text)
 	}
 }
 
 // checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
 // what that is.
-func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub celSide, fldPath place) bool {
+func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub []celField, fldPath place) bool {
 	switch rule.WhenMissing {
 	case "", v1alpha1.CELSkip:
 		return true
@@ -73,43 +69,37 @@ func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL,
 			c.invalid(fldPath, rule.WhenMissing, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
 			return false
 		}
-		c.rule.spokeFromNothing, c.rule.hubFromNothing = spoke.spotsAt(ofSpoke), hub.spotsAt(ofHub)
+		for _, i := range ofSpoke {
+			c.rule.fromNothing = append(c.rule.fromNothing, spoke[i].claim)
+		}
+		for _, i := range ofHub {
+			c.rule.fromNothing = append(c.rule.fromNothing, hub[i].claim)
+		}
 		return true
 	}
 	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
 	return false
 }
 
-// celSide is one side of a cel rule: its fields, sorted by their names.
-type celSide struct {
-	ofHub  bool
-	fields []celcheck.Field
-	shapes []json.RawMessage
-	spots  []spot
-	texts  []v1alpha1.Path
-	// named is the member of the rule that names the fields.
-	named place
+// celField is a field of a cel rule. Those of one side are sorted by their names.
+type celField struct {
+	claim
+	conversion.CELField
+	schema *schema.Structural
+	text   v1alpha1.Path
 }
 
-// spotsAt returns the fields with these indexes.
-func (s *celSide) spotsAt(indexes []int) (spots []spot) {
-	for _, i := range indexes {
-		spots = append(spots, s.spots[i])
+// computedOf returns the fields that have an expression.
+func computedOf(fields []celField) []celField {
+	return slices.DeleteFunc(slices.Clone(fields), func(f celField) bool { return f.Expression == "" })
+}
+
+func spots(fields []celField) (all []spot) {
+	for _, f := range fields {
+		all = append(all, f.spot)
 	}
-	return spots
+	return all
 }
-
-// computed returns the fields that have an expression.
-func (s *celSide) computed() (spots []spot) {
-	for i, f := range s.fields {
-		if f.Expression != "" {
-			spots = append(spots, s.spots[i])
-		}
-	}
-	return spots
-}
-
-func (s *celSide) fieldPath(i int) place { return s.named.Key(s.fields[i].Name) }
 
 // isReadIn reports whether one of the expressions may read a field.
 func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
@@ -124,9 +114,8 @@ func isReadIn(expressions map[string]v1alpha1.CELExpression, name string) bool {
 // celSide claims the fields that have an expression. The rule only reads the others, in the expressions of the other side.
 func (c *compiler) celSide(
 	ofHub bool, fields map[string]v1alpha1.Path, expressions, others map[string]v1alpha1.CELExpression, named, computed place,
-) (s celSide, ok bool) {
-	s, ok = celSide{ofHub: ofHub, named: named}, len(fields) > 0
-	if !ok {
+) (all []celField, ok bool) {
+	if ok = len(fields) > 0; !ok {
 		c.refuse(named, field.Required(named.path, "name the fields, for example {host: .spec.host}"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -143,74 +132,77 @@ func (c *compiler) celSide(
 				ok = false
 			}
 		}
-		at, schema, found := find(ofHub, fields[name], named.Key(name))
+		at, of, found := find(ofHub, fields[name], named.Key(name))
 		if ok = ok && found; !found {
 			continue
 		}
-		shape, err := celcheck.Shape(schema)
+		shape, err := celcheck.Shape(of)
 		if err != nil {
 			c.refuse(named.Key(name), field.InternalError(named.Key(name).path, err))
 			ok = false
 		}
-		s.fields = append(s.fields, celcheck.Field{Name: name, Schema: schema, Expression: string(expressions[name])})
-		s.shapes, s.spots, s.texts = append(s.shapes, shape), append(s.spots, at), append(s.texts, fields[name])
+		made := conversion.CELField{Name: name, Schema: shape, Expression: string(expressions[name])}
+		all = append(all, celField{claim{at, ofHub, named.Key(name), c.rule}, made, of, fields[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
-		if _, named := fields[name]; !named {
-			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", s.named.path)
+		if _, found := fields[name]; !found {
+			c.invalid(computed.Key(name), expressions[name], "computes a field that %s does not name: add the field there, or remove this expression", named.path)
 			ok = false
 		}
 	}
-	return s, ok
+	return all, ok
 }
 
 // checkScopes checks that all fields of the rule are in the same elements, or around them.
-func (c *compiler) checkScopes(spoke, hub celSide, within spot) bool {
-	firstSpoke, firstHub := slices.IndexFunc(spoke.spots, spoke.isNotAround(within)), slices.IndexFunc(hub.spots, hub.isNotAround(within))
+func (c *compiler) checkScopes(spoke, hub []celField, within spot) bool {
+	isHere := func(f celField) bool { return !f.isAround(within) }
+	firstSpoke, firstHub := slices.IndexFunc(spoke, isHere), slices.IndexFunc(hub, isHere)
 	if firstSpoke < 0 || firstHub < 0 {
 		return true // one side has only fields around the others
 	}
-	for i, at := range spoke.spots {
-		if spoke.isNotAround(within)(at) && !c.checkScope(at, hub.spots[firstHub], spoke.fieldPath(i), spoke.texts[i]) {
-			return false
+	for _, f := range slices.Concat(spoke, hub) {
+		from, to := f.spot, hub[firstHub].spot
+		if f.ofHub {
+			from, to = spoke[firstSpoke].spot, f.spot
 		}
-	}
-	for i, at := range hub.spots {
-		if hub.isNotAround(within)(at) && !c.checkScope(spoke.spots[firstSpoke], at, hub.fieldPath(i), hub.texts[i]) {
+		if isHere(f) && !c.checkScope(from, to, f.fldPath, f.text) {
 			return false
 		}
 	}
 	return true
 }
 
-// isNotAround reports whether a field is in a scope, or in elements in a scope around it.
-func (s *celSide) isNotAround(within spot) func(spot) bool {
-	return func(at spot) bool {
-		scope := commonScope(at, within)
-		return scope.is(within) || slices.Contains(at.local(scope, s.ofHub), conversion.Each)
-	}
+// isAround reports whether a field is in a scope around another one, and in no elements there.
+func (f celField) isAround(within spot) bool {
+	scope := commonScope(f.spot, within)
+	return !scope.is(within) && !slices.Contains(f.local(scope, f.ofHub), conversion.Each)
 }
 
-// takeAround returns a side without the fields around a scope, and these.
-func takeAround(s celSide, within spot) (own celSide, around []conversion.FieldAround) {
-	own.ofHub, own.named = s.ofHub, s.named
-	for i, f := range s.fields {
-		if s.isNotAround(within)(s.spots[i]) {
-			own.fields, own.shapes, own.spots, own.texts = append(own.fields, f), append(own.shapes, s.shapes[i]), append(own.spots, s.spots[i]), append(own.texts, s.texts[i])
+// takeAround returns the fields without those around a scope, and these.
+func takeAround(fields []celField, within spot) (here []celField, around []conversion.FieldAround) {
+	for _, f := range fields {
+		if !f.isAround(within) {
+			here = append(here, f)
 			continue
 		}
-		scope, up := commonScope(s.spots[i], within), 0
+		scope, up := commonScope(f.spot, within), 0
 		for at := within; !at.is(scope); at = at.beyond() {
 			up++
 		}
-		around = append(around, conversion.FieldAround{CELField: s.field(i), Up: up, Path: s.spots[i].local(scope, s.ofHub)})
+		around = append(around, conversion.FieldAround{CELField: f.CELField, Up: up, Path: f.local(scope, f.ofHub)})
 	}
-	return own, around
+	return here, around
 }
 
-func (c *compiler) checkExpressions(spoke, hub celSide, within spot, fromNothing bool, fldPath place) (ok bool) {
-	smallest := smallestElement(slices.Concat(spoke.spots, hub.spots), within, fromNothing)
-	problems := celcheck.Check(spoke.fields, hub.fields, elementsAround(within, maxObjectBytes/smallest))
+func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fromNothing bool, fldPath place) (ok bool) {
+	checked := func(fields []celField) (all []celcheck.Field) {
+		for _, f := range fields {
+			all = append(all, celcheck.Field{Name: f.Name, Schema: f.schema, Expression: f.Expression})
+		}
+		return all
+	}
+	smallest := smallestElement(spots(slices.Concat(spoke, hub)), within, fromNothing)
+	problems := celcheck.Check(checked(spoke), checked(hub), elementsAround(within, maxObjectBytes/smallest))
 	ok = true
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
@@ -221,8 +213,8 @@ func (c *compiler) checkExpressions(spoke, hub celSide, within spot, fromNothing
 			c.warn("the expression %s %s", shortRule(direction.Key(problem.Name).String()), cost)
 			continue
 		}
-		i := slices.IndexFunc(side.fields, func(f celcheck.Field) bool { return f.Name == problem.Name })
-		c.invalid(direction.Key(problem.Name), side.fields[i].Expression, "%s", problem.Err)
+		i := slices.IndexFunc(side, func(f celField) bool { return f.Name == problem.Name })
+		c.invalid(direction.Key(problem.Name), side[i].Expression, "%s", problem.Err)
 		ok = false
 	}
 	return ok
@@ -265,14 +257,9 @@ func elementsAround(scope spot, most uint64) uint64 {
 }
 
 // fieldsIn returns the fields and expressions of a side in the form of the ruleset.
-func (s *celSide) fieldsIn(within spot) (fields []conversion.Field, cel []conversion.CELField) {
-	for i, at := range s.spots {
-		fields, cel = append(fields, conversion.Field{Path: at.local(within, s.ofHub)}), append(cel, s.field(i))
+func fieldsIn(side []celField, within spot) (fields []conversion.Field, cel []conversion.CELField) {
+	for _, f := range side {
+		fields, cel = append(fields, conversion.Field{Path: f.local(within, f.ofHub)}), append(cel, f.CELField)
 	}
 	return fields, cel
-}
-
-// field returns a field of expressions in the form of the ruleset.
-func (s *celSide) field(i int) conversion.CELField {
-	return conversion.CELField{Name: s.fields[i].Name, Schema: s.shapes[i], Expression: s.fields[i].Expression}
 }

@@ -152,11 +152,7 @@ func (w *requiredWalker) ruleCause(to *claim) string {
 	case to.rule.Default != nil:
 		return ""
 	}
-	fromNothing := to.rule.spokeFromNothing
-	if w.ofHub {
-		fromNothing = to.rule.hubFromNothing
-	}
-	isComputed := slices.ContainsFunc(fromNothing, to.is)
+	isComputed := slices.ContainsFunc(to.rule.fromNothing, func(field claim) bool { return field.ofHub == to.ofHub && field.is(to.spot) })
 	if lacking := w.optionalSources(to); len(lacking) > 0 && !isComputed {
 		return fmt.Sprintf("%s does not require %s, from which it comes", w.source.version, few(lacking))
 	}

@@ -61,9 +61,8 @@ type policyRule struct {
 	spokePaths, hubPaths []conversion.Path
 	// copies reports whether the rule copies every value.
 	copies bool
-	// spokeFromNothing and hubFromNothing are the fields that the rule computes if all fields of the
-	// other side are missing.
-	spokeFromNothing, hubFromNothing []spot
+	// fromNothing are the fields that the rule computes if all fields of the other side are missing.
+	fromNothing []claim
 }
 
 // newRule reads the paths of a rule.
