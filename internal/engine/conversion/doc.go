@@ -32,12 +32,11 @@
 //     CEL rule above Rule counts the members, and its message lists them in their order. Then run
 //     "make generate manifests api-reference bundle".
 //  2. The check against schemas, with a message for each mistake that says what to do:
-//     compile/values.go, called in compile/rules.go. Its form in the compiled ruleset, usually a
+//     compile/values.go. Its form in the compiled ruleset, usually a
 //     member of Exchange: ruleset.go. RulesetFormat stays the same, because an older converter
 //     refuses a member that it does not know.
-//  3. Which values it cannot express: notRoundTrippable in compile/roundtrip.go. A kind that is not
-//     there counts as one that may preserve values of each field; users read that in verdicts.
-//     mayLeaveOut there, which values may be missing on the other side, follows from it.
+//  3. Its row in the table of kinds, compile/rules.go, with the functions that say which values it cannot express
+//     (compile/roundtrip.go), which users read in verdicts, and whether every result is a valid label (compile/labels.go).
 //  4. The conversion of a value in both directions: image in exchange.go. It returns nil for a value that has none on the
 //     other side. A value of the spoke for the canary object of probes: canary.go.
 //  5. Random rules of this kind for the laws: internal/generate/rules.go. "make fuzz FUZZTIME=5m"
@@ -54,8 +53,7 @@
 // TestEveryKindOfRule reports which of these are missing: run it in ./api/v1alpha1,
 // ./internal/engine/conversion/..., ./internal/cli/explain and ./internal/cli/report.
 //
-// Some kinds need more: compile/labels.go, if every result is a valid label (otherwise a rule to a
-// label causes a warning); compile/paired.go, if the rule copies values, so that stricter limits on
+// Some kinds need more: compile/paired.go, if the rule copies values, so that stricter limits on
 // one side cause a warning; compile/stricter.go, for other such warnings; compile/nulls.go, if a
 // null of one side is something else on the other.
 package conversion

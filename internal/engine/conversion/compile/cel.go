@@ -18,7 +18,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile/celcheck"
 )
 
-func (c *compiler) addCEL(rule *v1alpha1.CELRule, fldPath place) {
+func (c *compiler) addCEL(of *policyRule, fldPath place) {
+	rule := of.CEL
 	if len(rule.Forward)+len(rule.Backward) == 0 {
 		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
 		return

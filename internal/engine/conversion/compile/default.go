@@ -14,7 +14,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-func (c *compiler) addDefault(rule *v1alpha1.DefaultRule, fldPath place) {
+func (c *compiler) addDefault(of *policyRule, fldPath place) {
+	rule := of.Default
 	rulePath := fldPath
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
 	if !ok {

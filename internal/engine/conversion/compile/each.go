@@ -160,7 +160,8 @@ func without(s *schema.Structural, name string) *schema.Structural {
 	return &rest
 }
 
-func (c *compiler) addEach(rule *v1alpha1.EachRule, fldPath place) {
+func (c *compiler) addEach(of *policyRule, fldPath place) {
+	rule := of.Each
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return

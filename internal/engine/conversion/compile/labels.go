@@ -77,13 +77,15 @@ func (c *compiler) fitsLabel(from *claim) bool {
 		return false
 	case from.isText() && from.path.IsLabel():
 		return true
-	case from.rule.Values != nil:
-		return tableFitsLabel(from.rule, s, !from.ofHub)
-	case from.rule.Cast != nil:
-		v := validationOf(s)
-		return s.Type == "boolean" || from.rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
 	}
-	return from.rule.Move != nil && isLabelText(s)
+	return from.rule.fitsLabel != nil && from.rule.fitsLabel(from.rule, s, !from.ofHub)
+}
+
+func moveFitsLabel(_ *policyRule, s *schema.Structural, _ bool) bool { return isLabelText(s) }
+
+func castFitsLabel(rule *policyRule, s *schema.Structural, _ bool) bool {
+	v := validationOf(s)
+	return s.Type == "boolean" || rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
 }
 
 func tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {

@@ -12,41 +12,35 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// notRoundTrippable reports whether a rule preserves some values of a side because it cannot
-// express them on the other side.
-func (c *compiler) notRoundTrippable(rule *policyRule, ofHub bool) bool {
-	switch {
-	case rule.drops(), rule.Default != nil:
-		return false
-	case rule.Each != nil:
-		f := c.frameOf(rule)
-		return f == nil || f.mayStay(ofHub)
-	case rule.Move != nil:
-		return c.moveNotRoundTrippable(rule, ofHub)
-	case rule.Values != nil:
-		return c.tableNotRoundTrippable(rule, ofHub)
-	case rule.Cast != nil:
-		return c.castNotRoundTrippable(rule, ofHub)
-	}
-	return true
-}
-
 // mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that it maps to no
 // value at all.
 func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
-	switch {
-	case rule.Values != nil:
-		return c.tableLeavesOut(rule, ofHub)
-	case rule.Format != nil:
-		return !ofHub
-	case rule.Cast != nil && isDocument(rule.Cast.As):
-		s := c.schemaOf(rule, ofHub)
-		return s == nil || s.Type == "string" // of values, only what is too large for a text
-	case rule.Each != nil:
-		f := c.frameOf(rule)
-		return f == nil || f.mayStayWhole(ofHub)
+	if rule.leavesOut != nil {
+		return rule.leavesOut(c, rule, ofHub)
 	}
-	return c.notRoundTrippable(rule, ofHub)
+	return rule.stays(c, rule, ofHub)
+}
+
+// eachNotRoundTrippable: a part of a list may have no place in the other version.
+func (c *compiler) eachNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	f := c.frameOf(rule)
+	return f == nil || f.mayStay(ofHub)
+}
+
+func (c *compiler) eachLeavesOut(rule *policyRule, ofHub bool) bool {
+	f := c.frameOf(rule)
+	return f == nil || f.mayStayWhole(ofHub)
+}
+
+// celNotRoundTrippable: nothing is known of expressions, except that what is derived is not preserved.
+func celNotRoundTrippable(_ *compiler, rule *policyRule, _ bool) bool { return !rule.derives() }
+
+// castLeavesOut: of the values in a document, only what is too large for a text is left out.
+func (c *compiler) castLeavesOut(rule *policyRule, ofHub bool) bool {
+	if s := c.schemaOf(rule, ofHub); isDocument(rule.Cast.As) {
+		return s == nil || s.Type == "string"
+	}
+	return c.castNotRoundTrippable(rule, ofHub)
 }
 
 // schemaOf returns the schema of the field that a rule claims on one side, nil if there is none.

@@ -16,33 +16,44 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
+// kind is a kind of rule.
+type kind struct {
+	// add checks a rule against the schemas, claims its fields, and adds it to the ruleset.
+	add func(c *compiler, rule *policyRule, fldPath place)
+	// stays reports whether a rule preserves some values of a side because it cannot express them on the other side, and
+	// leavesOut whether it makes no value at all of some. If that is nil, these are the same.
+	stays, leavesOut func(c *compiler, rule *policyRule, ofHub bool) bool
+	// fitsLabel reports whether a rule makes only valid labels of the values that a schema of the other side allows. It is nil
+	// if none does.
+	fitsLabel func(rule *policyRule, s *schema.Structural, ofHub bool) bool
+}
+
+// kinds are the kinds of rules by their names.
+var kinds = map[string]*kind{
+	"move":    {(*compiler).addMove, (*compiler).moveNotRoundTrippable, nil, moveFitsLabel},
+	"each":    {(*compiler).addEach, (*compiler).eachNotRoundTrippable, (*compiler).eachLeavesOut, nil},
+	"format":  {(*compiler).addFormat, always, formatLeavesOut, nil},
+	"values":  {(*compiler).addValues, (*compiler).tableNotRoundTrippable, (*compiler).tableLeavesOut, tableFitsLabel},
+	"drop":    {(*compiler).addDrop, never, nil, nil},
+	"cast":    {(*compiler).addCast, (*compiler).castNotRoundTrippable, (*compiler).castLeavesOut, castFitsLabel},
+	"cel":     {(*compiler).addCEL, celNotRoundTrippable, nil, nil},
+	"default": {(*compiler).addDefault, never, nil, nil},
+}
+
+func always(*compiler, *policyRule, bool) bool { return true }
+func never(*compiler, *policyRule, bool) bool  { return false }
+
 // addRules compiles the rules in order. A rule with an error claims nothing.
 func (c *compiler) addRules(rules []*policyRule) {
 	for _, rule := range rules {
-		c.rule = rule
-		switch fldPath := rule.fldPath; {
-		case rule.Move != nil:
-			c.addMove(rule.Move, fldPath.Child("move"))
-		case rule.Each != nil:
-			c.addEach(rule.Each, fldPath.Child("each"))
-		case rule.Format != nil:
-			c.addFormat(rule.Format, fldPath.Child("format"))
-		case rule.Values != nil:
-			c.addValues(rule.Values, fldPath.Child("values"))
-		case rule.Drop != nil:
-			c.addDrop(rule.Drop, fldPath.Child("drop"))
-		case rule.Cast != nil:
-			c.addCast(rule.Cast, fldPath.Child("cast"))
-		case rule.CEL != nil:
-			c.addCEL(rule.CEL, fldPath.Child("cel"))
-		case rule.Default != nil:
-			c.addDefault(rule.Default, fldPath.Child("default"))
-		default:
+		if c.rule = rule; rule.kind == nil {
 			// The API server accepted the rule, so a newer CustomResourceDefinition of ours is installed.
 			// Ignoring the rule would convert objects incorrectly.
-			c.refuse(fldPath, field.Required(fldPath.path,
+			c.refuse(rule.fldPath, field.Required(rule.fldPath.path,
 				"this version of conversion-operator does not know the rule: upgrade the operator"))
+			continue
 		}
+		rule.add(c, rule, rule.fldPath.Child(rule.Kind()))
 	}
 }
 
@@ -103,7 +114,8 @@ func (c *compiler) claimedMessage(path conversion.Path, other claim) string {
 	return fmt.Sprintf("%s already belongs to %s: give every field to one rule", taken, other.fldPath)
 }
 
-func (c *compiler) addMove(rule *v1alpha1.MoveRule, fldPath place) {
+func (c *compiler) addMove(of *policyRule, fldPath place) {
+	rule := of.Move
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -162,7 +174,8 @@ func (p *pairing) exchange() conversion.Exchange {
 	return conversion.Exchange{Spoke: []conversion.Field{{Path: p.spoke}}, Hub: []conversion.Field{{Path: p.hub}}}
 }
 
-func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
+func (c *compiler) addFormat(of *policyRule, fldPath place) {
+	rule := of.Format
 	from, fromSchema, ok := c.claim(false, rule.From, fldPath.Child("from"))
 	if !ok {
 		return
@@ -200,6 +213,9 @@ func (c *compiler) addFormat(rule *v1alpha1.FormatRule, fldPath place) {
 	within.Exchanges = append(within.Exchanges, exchange)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]spot{from}, to})
 }
+
+// formatLeavesOut: a text may not match the template.
+func formatLeavesOut(_ *compiler, _ *policyRule, ofHub bool) bool { return !ofHub }
 
 // addHole adds a hole of the template to the exchange, and returns the path of its field.
 func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from spot, fldPath place, exchange *conversion.Exchange) (spot, bool) {

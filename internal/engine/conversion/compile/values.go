@@ -16,7 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 )
 
-func (c *compiler) addValues(rule *v1alpha1.ValuesRule, fldPath place) {
+func (c *compiler) addValues(of *policyRule, fldPath place) {
+	rule := of.Values
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -71,7 +72,8 @@ func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (js
 	return text, c.fits([]byte(text), s, fldPath)
 }
 
-func (c *compiler) addCast(rule *v1alpha1.CastRule, fldPath place) {
+func (c *compiler) addCast(of *policyRule, fldPath place) {
+	rule := of.Cast
 	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
 	if !ok {
 		return
@@ -140,7 +142,8 @@ var castTypes = []v1alpha1.CastType{
 	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList, v1alpha1.CastJSON, v1alpha1.CastYAML,
 }
 
-func (c *compiler) addDrop(rule *v1alpha1.DropRule, fldPath place) {
+func (c *compiler) addDrop(of *policyRule, fldPath place) {
+	rule := of.Drop
 	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
 	if !ok {
 		return

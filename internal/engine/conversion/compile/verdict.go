@@ -56,6 +56,8 @@ func (l FieldVerdict) String() string { return l.Version + ":" + l.Path }
 // policyRule is a rule and its path in the policy.
 type policyRule struct {
 	v1alpha1.Rule
+	// kind is nil for a kind that this program does not know.
+	*kind
 	fldPath place
 	// spokePaths and hubPaths are its paths as they are written, without those that are not paths.
 	spokePaths, hubPaths []conversion.Path
@@ -68,7 +70,7 @@ type policyRule struct {
 // newRule reads the paths of a rule.
 func newRule(rule v1alpha1.Rule, at place) *policyRule {
 	spoke, hub := rule.Paths()
-	return &policyRule{Rule: rule, fldPath: at, spokePaths: parsed(spoke), hubPaths: parsed(hub)}
+	return &policyRule{Rule: rule, kind: kinds[rule.Kind()], fldPath: at, spokePaths: parsed(spoke), hubPaths: parsed(hub)}
 }
 
 func parsed(texts []v1alpha1.Path) (paths []conversion.Path) {
@@ -137,7 +139,7 @@ func (f *frame) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
 	if claim := claimOf(own.claims, path); claim != nil {
 		leaf.Path, leaf.Rule, leaf.Root = own.shown(path).String(), claim.rule.fldPath.String(), own.shown(claim.path).String()
 		leaf.Owner = claim.rule.owner()
-		leaf.PartlyPreserved = f.notRoundTrippable(claim.rule, ofHub) || leaf.Owner == OwnerExact && f.staysIn(ofHub)
+		leaf.PartlyPreserved = claim.rule.stays(f.compiler, claim.rule, ofHub) || leaf.Owner == OwnerExact && f.staysIn(ofHub)
 		return leaf
 	}
 	leaf.PartlyPreserved = contains(own.partlyPreserved, path) || f.staysIn(ofHub)
