@@ -49,9 +49,6 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 	}
 	scope.Exchanges = append(scope.Exchanges, exchange)
 	c.rulePaths = append(c.rulePaths, rulePaths{spots(computedOf(spoke)), spots(computedOf(hub))})
-	for _, f := range computedOf(hub) {
-		c.mayCollide(f.spot, true, f.fldPath, f.text)
-	}
 }
 
 // checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes

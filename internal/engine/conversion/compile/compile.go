@@ -175,7 +175,7 @@ func compileSpoke(
 			c.addRules(spokes.rules[at])
 		}
 	}
-	c.checkCollisions()
+	c.checkTraversed()
 	if len(c.errs) == 0 {
 		c.assignLeaves()
 	}
@@ -202,11 +202,8 @@ type compiler struct {
 	rules conversion.Scope
 	// differences describe how the schemas of conflicting fields differ, for a warning.
 	differences []string
-	collisions  []collision
-	// traversed are lists and maps that rules for one side go through. No rule may claim them on
-	// the other side.
-	traversed []collision
-	rulePaths []rulePaths
+	traversed   []traversal
+	rulePaths   []rulePaths
 	// small is the size of all that is preserved besides fields, in bytes.
 	small int64
 	// rule is the rule that is being compiled.

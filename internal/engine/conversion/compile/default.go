@@ -29,7 +29,6 @@ func (c *compiler) addDefault(of *policyRule, fldPath place) {
 		c.invalid(fldPath, text, "is there in every version: a default is for a field that only one version has")
 		return
 	}
-	c.mayCollide(at, ofHub, fldPath, text)
 	scope, local, ok := c.scopeOfOne(at, ofHub, fldPath, text)
 	if !ok {
 		return
@@ -88,7 +87,7 @@ func (c *compiler) scopeOfOne(at spot, ofHub bool, fldPath place, text v1alpha1.
 	}
 	for i, segment := range at.path {
 		if segment == conversion.Each {
-			c.traversed = append(c.traversed, collision{spot{at.in, at.path[:i]}, !ofHub, fldPath, text})
+			c.traversed = append(c.traversed, traversal{spot{at.in, at.path[:i]}, !ofHub, fldPath, text})
 		}
 	}
 	if !c.checkScope(at, at, fldPath, text) {

@@ -80,6 +80,8 @@ func (f *frame) preserveMapKeys(claims []claim, of *side) {
 		if err != nil || !namesKey(of, path) || claimOf(of.claims, path) != nil {
 			continue
 		}
+		own, _ := f.sides(!of.isHub)
+		f.checkCollision(path, own, of)
 		scope := claim.scope()
 		f.preserveUnclaimed(cursor{full: path, local: path[len(scope.path):], scope: f.scopeAt(scope)}, found, of)
 	}

@@ -350,37 +350,3 @@ func (c *compiler) addFrame(of candidate, pair conversion.Collection) {
 	f.hub = &side{version: root.hub.version, isHub: true, at: f.collection.Inside(true, f.around.shown(true)), schema: elementOf(pair, of.hub, true), value: of.hub}
 	c.frames = append(c.frames, f)
 }
-
-// scopeAt returns a scope of the ruleset.
-func (c *compiler) scopeAt(scope spot) *conversion.Scope {
-	if len(scope.path) > 0 {
-		return &c.collectionOf(scope.parent()).Scope
-	}
-	if scope.in.rule == nil {
-		return &c.rules
-	}
-	return &collectionIn(c.scopeAt(scope.in.around), scope.in.collection).Scope
-}
-
-// collectionOf finds or adds the collection of a list or map in a frame.
-func (c *compiler) collectionOf(list spot) *conversion.Collection {
-	around := list.scope()
-	made := conversion.Collection{Spoke: list.local(around, false), Hub: list.local(around, true)}
-	for _, of := range []*side{list.in.spoke, list.in.hub} { // one of them may have anything there
-		if found, err := of.resolve(list.path); err == nil && valuesOf(found) != nil {
-			made.SpokeForm, made.HubForm = conversion.FormMap, conversion.FormMap
-		}
-	}
-	return collectionIn(c.scopeAt(around), made)
-}
-
-// collectionIn finds or adds a collection of a scope.
-func collectionIn(s *conversion.Scope, made conversion.Collection) *conversion.Collection {
-	for i := range s.Collections {
-		if slices.Equal(s.Collections[i].Hub, made.Hub) {
-			return &s.Collections[i]
-		}
-	}
-	s.Collections = append(s.Collections, made)
-	return &s.Collections[len(s.Collections)-1]
-}

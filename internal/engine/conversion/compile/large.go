@@ -110,7 +110,7 @@ func (c *compiler) addSizes(all map[string]*sizes) {
 			add := func(path conversion.Path) {
 				s.field(own.shown(path), root.schema)
 				list := untilEach(other.shown(path))
-				if found := structuralAt(otherRoot.schema, list); found != nil && elementsOf(found) != nil && len(list) < len(other.shown(path)) {
+				if found, err := resolveIn(otherRoot.schema, list); err == nil && elementsOf(found) != nil && len(list) < len(other.shown(path)) {
 					others.field(list, otherRoot.schema) // its elements may be known by what is in them
 				}
 			}
@@ -158,7 +158,8 @@ func (s *sizes) field(path conversion.Path, own *schema.Structural) {
 		return
 	}
 	path = untilEach(path)
-	s.value(structuralAt(own, path), path, !nullableOn(own, path))
+	of, _ := resolveIn(own, path)
+	s.value(of, path, !nullableOn(own, path))
 }
 
 // value adds a value at a path. isFixed is true if nothing but a value of its type can be there.
@@ -185,23 +186,12 @@ func textExpression(path conversion.Path) string {
 	return expression.String() + ".orValue('')"
 }
 
-// structuralAt returns the schema of a field, nil if there is none.
-func structuralAt(own *schema.Structural, path conversion.Path) *schema.Structural {
-	for _, segment := range path {
-		if own == nil {
-			return nil
-		}
-		own = childOf(own, segment)
-	}
-	return own
-}
-
 // nullableOn reports whether a field, or an object above it, may have a value that its type does
 // not say. An expression on such a field would fail.
 func nullableOn(own *schema.Structural, path conversion.Path) bool {
 	for i := range len(path) + 1 {
-		at := structuralAt(own, path[:i])
-		if at == nil || at.Nullable || at.XIntOrString || at.XEmbeddedResource {
+		at, err := resolveIn(own, path[:i])
+		if err != nil || at.Nullable || at.XIntOrString || at.XEmbeddedResource {
 			return true
 		}
 	}

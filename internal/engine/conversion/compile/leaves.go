@@ -13,21 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// mayCollide notes a field that also exists on the other side under the same path. Unless a rule
-// claims that one too, the two values cannot be told apart.
-func (c *compiler) mayCollide(at spot, ofHub bool, fldPath place, text v1alpha1.Path) {
-	own, other := at.in.sides(ofHub)
-	if own.isText(at.path) {
-		return
-	}
-	if _, err := other.resolve(at.path); err == nil {
-		c.collisions = append(c.collisions, collision{at, !ofHub, fldPath, text})
-	}
-}
-
-// collision is a field of a rule that both sides have. It is no collision if another rule claims
-// the field on the other side.
-type collision struct {
+// traversal is a list or map that a rule for one side goes through. No rule may claim it on the other side.
+type traversal struct {
 	spot
 	// ofHub is the other side.
 	ofHub   bool
@@ -35,28 +22,30 @@ type collision struct {
 	text    v1alpha1.Path
 }
 
-// checkCollisions reports collisions. It runs after all rules are known.
-func (c *compiler) checkCollisions() {
+// checkTraversed checks the lists and maps that rules go through. It runs after all rules are known.
+func (c *compiler) checkTraversed() {
 	for _, p := range c.traversed {
 		own, _ := p.in.sides(p.ofHub)
 		if claim := claimOf(own.claims, p.path); claim != nil {
 			c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.shown(p.ofHub), claim.fldPath, own.version)
 		}
 	}
-	for _, p := range c.collisions {
-		if own, _ := p.in.sides(p.ofHub); !overlapsClaim(own.claims, p.path) {
-			c.invalid(p.fldPath, p.text, "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
-				p.shown(p.ofHub), own.version)
-		}
+}
+
+// checkCollision checks that the other side has no field of its own at the path of a field that a rule sets: users mistake one
+// for the other.
+func (f *frame) checkCollision(path conversion.Path, of, other *side) {
+	claim := claimOf(of.claims, path)
+	if claim == nil || of.isText(path) || hasClaimBelow(other.claims, path) {
+		return
+	}
+	if !claim.rule.drops() && (of.isHub || claim.rule.Default != nil) {
+		f.invalid(claim.fldPath, claim.shown(of.isHub).String(), "collides with the field %s that version %s has, for which there is no rule: say by a rule what becomes of it",
+			other.shown(path), other.version)
 	}
 }
 
-// overlapsClaim reports whether a rule claims the path, a parent of it, or something below it.
-func overlapsClaim(claims []claim, path conversion.Path) bool {
-	return overlapping(claims, path) != nil
-}
-
-// overlapping returns the first such claim, nil if there is none.
+// overlapping returns the first claim of the path, a parent of it, or something below it, nil if there is none.
 func overlapping(claims []claim, path conversion.Path) *claim {
 	i := slices.IndexFunc(claims, func(claim claim) bool { return path.HasPrefix(claim.path) || claim.path.HasPrefix(path) })
 	if i < 0 {
@@ -133,8 +122,10 @@ func (f *frame) pairFields(cur cursor, spoke, hub *schema.Structural) {
 		case isNamedOnlyBy(hub, spoke, name):
 			f.pairUnnamed(next, right, f.hub, f.spoke)
 		case left != nil:
+			f.checkCollision(next.full, f.hub, f.spoke)
 			f.preserveUnclaimed(next, left, f.spoke)
 		case right != nil:
+			f.checkCollision(next.full, f.spoke, f.hub)
 			f.preserveUnclaimed(next, right, f.hub)
 		}
 	}

@@ -162,7 +162,6 @@ func (c *compiler) claimBoth(fromText, toText v1alpha1.Path, fldPath place) (p p
 	if !c.checkScope(from, to, fldPath.Child("to"), toText) {
 		return p, false
 	}
-	c.mayCollide(to, true, fldPath.Child("to"), toText)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]spot{from}, []spot{to}})
 	scope := commonScope(from, to)
 	p.scope, p.spoke, p.hub = c.scopeAt(scope), from.local(scope, false), to.local(scope, true)
@@ -228,7 +227,6 @@ func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from spot, fl
 	if !ok {
 		return spot{}, false
 	}
-	c.mayCollide(path, true, fldPath, text)
 	if found.Type != "string" && found.Type != "integer" || found.XIntOrString {
 		c.invalid(fldPath, text, "is of type %s: a hole is a string or an integer", typeName(found))
 		return spot{}, false
@@ -300,6 +298,40 @@ func missingMove(from, to spot) string {
 		return fmt.Sprintf(": %s and %s are in different lists or maps", a, b)
 	}
 	return ""
+}
+
+// scopeAt returns a scope of the ruleset.
+func (c *compiler) scopeAt(scope spot) *conversion.Scope {
+	if len(scope.path) > 0 {
+		return &c.collectionOf(scope.parent()).Scope
+	}
+	if scope.in.rule == nil {
+		return &c.rules
+	}
+	return &collectionIn(c.scopeAt(scope.in.around), scope.in.collection).Scope
+}
+
+// collectionOf finds or adds the collection of a list or map in a frame.
+func (c *compiler) collectionOf(list spot) *conversion.Collection {
+	around := list.scope()
+	made := conversion.Collection{Spoke: list.local(around, false), Hub: list.local(around, true)}
+	for _, of := range []*side{list.in.spoke, list.in.hub} { // one of them may have anything there
+		if found, err := of.resolve(list.path); err == nil && valuesOf(found) != nil {
+			made.SpokeForm, made.HubForm = conversion.FormMap, conversion.FormMap
+		}
+	}
+	return collectionIn(c.scopeAt(around), made)
+}
+
+// collectionIn finds or adds a collection of a scope.
+func collectionIn(s *conversion.Scope, made conversion.Collection) *conversion.Collection {
+	for i := range s.Collections {
+		if slices.Equal(s.Collections[i].Hub, made.Hub) {
+			return &s.Collections[i]
+		}
+	}
+	s.Collections = append(s.Collections, made)
+	return &s.Collections[len(s.Collections)-1]
 }
 
 // sharedKeys returns the fields of the hub that identify elements on both sides. A key that a rule changes cannot identify
