@@ -224,15 +224,15 @@ const maxObjectBytes = 3 << 19
 // smallestElement returns the size of the smallest element of a scope for which an expression over these fields is evaluated,
 // in bytes: {}, or an object with one of the fields, or the field itself.
 func smallestElement(fields []spot, within spot, fromNothing bool) uint64 {
-	fromNothing = fromNothing || slices.ContainsFunc(fields, func(field spot) bool { return !field.scope().isIn(within) })
+	fromNothing = fromNothing || slices.ContainsFunc(fields, func(at spot) bool { return !at.scope().isIn(within) })
 	if fromNothing {
 		return uint64(len(`{},`))
 	}
 	smallest := uint64(math.MaxUint64)
-	for _, field := range fields {
+	for _, at := range fields {
 		size := len(`0,`)
-		if len(field.path) > 0 {
-			size = len(`{"":0},`) + len(field.path[len(field.path)-1])
+		if len(at.path) > 0 {
+			size = len(`{"":0},`) + len(at.path[len(at.path)-1])
 		}
 		smallest = min(smallest, uint64(size))
 	}

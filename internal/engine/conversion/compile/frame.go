@@ -268,7 +268,7 @@ func (c *compiler) candidates(rules []*policyRule) []candidate {
 func (c *compiler) needsFrame(move candidate, rules []*policyRule) bool {
 	inner := innerOf(move, rules)
 	differs := difference(move.spoke, move.hub, nil)
-	problem := ""
+	var problem string
 	switch isAlike := isAlike(move.spoke, move.hub); {
 	case inner == nil && (differs == "" || !isAlike):
 		return false

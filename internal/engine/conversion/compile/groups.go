@@ -236,12 +236,12 @@ func (x *expansion) isCycle(use *v1alpha1.UseRule, through []*v1alpha1.UseRule, 
 	if from < 0 {
 		return false
 	}
-	names := ""
-	for _, outer := range through[from:] {
-		names += string(outer.Group) + " → "
+	var names []string
+	for _, outer := range append(slices.Clip(through[from:]), use) {
+		names = append(names, string(outer.Group))
 	}
 	err := field.Invalid(at.Child("use").Child("group").path, string(use.Group),
-		"the group uses itself for the same object: "+names+string(use.Group)+": remove one of these rules, or set from and to")
+		"the group uses itself for the same object: "+strings.Join(names, " → ")+": remove one of these rules, or set from and to")
 	if !slices.ContainsFunc(x.errs, func(other *field.Error) bool { return other.Error() == err.Error() }) {
 		x.errs = append(x.errs, err)
 	}

@@ -205,8 +205,8 @@ func (c *compiler) addFormat(of *policyRule, fldPath place) {
 	}
 	scope := commonScope(append(slices.Clip(to), from)...)
 	exchange.Spoke = []conversion.Field{{Path: from.local(scope, false)}}
-	for _, field := range to {
-		exchange.Hub = append(exchange.Hub, conversion.Field{Path: field.local(scope, true)})
+	for _, hole := range to {
+		exchange.Hub = append(exchange.Hub, conversion.Field{Path: hole.local(scope, true)})
 	}
 	within := c.scopeAt(scope)
 	within.Exchanges = append(within.Exchanges, exchange)
