@@ -21,8 +21,6 @@ import (
 type Converter struct {
 	ruleset  *Ruleset
 	versions []*version
-	// hint covers every path that the ruleset uses, in any version.
-	hint *tree.Hint
 	// fingerprint identifies rules and schemas in preserved data.
 	fingerprint string
 }
@@ -48,7 +46,7 @@ type version struct {
 func NewConverter(ruleset *Ruleset) (*Converter, error) {
 	withoutSchemas := *ruleset // a converter pod has many, and needs only what is read from them
 	withoutSchemas.Schemas = nil
-	c := &Converter{ruleset: &withoutSchemas, hint: hintOf(ruleset), fingerprint: ruleset.fingerprint()}
+	c := &Converter{ruleset: &withoutSchemas, fingerprint: ruleset.fingerprint()}
 	var schemas shape.Reader
 	for _, name := range ruleset.Versions {
 		v := &version{name: name, annotation: AnnotationName(ruleset.CRD, name), token: ruleset.Truncating.token(ruleset.CRD, name)}
@@ -196,14 +194,17 @@ func (r *conversionRun) limit(do func() error) error {
 	}, do)
 }
 
+// readLevels is how deep an object is read at once: to its labels and annotations, and to the fields of its spec.
+const readLevels = 2
+
 // readWhole reads an object that is all of a text, and readFirst one at its beginning.
 func (r *conversionRun) readWhole(text []byte) (root *tree.Node, end int, err error) {
-	root, err = r.ReadWith(text, r.of.hint)
+	root, err = r.ReadLevels(text, readLevels)
 	return root, len(text), err
 }
 
 func (r *conversionRun) readFirst(text []byte) (root *tree.Node, end int, err error) {
-	return r.ReadFirst(text, r.of.hint)
+	return r.ReadFirst(text, readLevels)
 }
 
 func (r *conversionRun) convert(dst, text []byte, toVersion string, read func([]byte) (*tree.Node, int, error)) ([]byte, error) {

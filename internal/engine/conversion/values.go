@@ -76,6 +76,6 @@ func Digest(element []byte) string {
 func Valid(text []byte) error {
 	a := tree.NewArena()
 	defer a.Free()
-	_, err := a.ReadWith(text, nil)
+	_, err := a.ReadLevels(text, 0)
 	return err
 }

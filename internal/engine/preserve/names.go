@@ -87,7 +87,7 @@ func keysIn(name string) (keys, values []string) {
 		if !found || key == "" {
 			return nil, nil
 		}
-		_, end, err := a.ReadFirst([]byte(after), nil)
+		_, end, err := a.ReadFirst([]byte(after), 0)
 		if err != nil {
 			return nil, nil
 		}

@@ -33,7 +33,9 @@ const maxKept = 4 << 20
 func (a *Arena) Free() {
 	a.Meter = Meter{}
 	kept := a.nodes.reset() + a.members.reset() + a.elems.reset() + a.text.reset() + a.rest.reset()
-	a.reader.release()
+	// The stacks of the reader hold on to texts.
+	clear(a.reader.members[:cap(a.reader.members)])
+	clear(a.reader.elems[:cap(a.reader.elems)])
 	if a.run = 1; kept <= maxKept {
 		arenas.Put(a)
 	}

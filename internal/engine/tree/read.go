@@ -22,28 +22,14 @@ func invalid(offset int, reason string) error {
 	return fmt.Errorf("invalid JSON at byte %d: %s", offset, reason)
 }
 
-// Hint says which objects and lists of a text are certainly looked into. All others stay text until they are, and
-// are then read as a whole. A nil Hint names none.
-type Hint struct {
-	Members map[string]*Hint
-	// Each is for the elements of a list, and for members that are not named.
-	Each *Hint
-}
-
-// everything is the hint that everything is looked into.
-var everything = func() *Hint {
-	h := &Hint{}
-	h.Each = h
-	return h
-}()
-
 // Read returns the value of a text that is one JSON value, RFC 8259. It refuses duplicate names in an object, because
 // readers differ in which one they use. The nodes share the memory of the text, which must not change.
-func (a *Arena) Read(text []byte) (*Node, error) { return a.ReadWith(text, everything) }
+func (a *Arena) Read(text []byte) (*Node, error) { return a.ReadLevels(text, MaxDepth) }
 
-// ReadWith is Read with a hint. It does not look for duplicate names in what the hint does not name.
-func (a *Arena) ReadWith(text []byte, hint *Hint) (*Node, error) {
-	n, end, err := a.ReadFirst(text, hint)
+// ReadLevels is Read for the outermost levels of objects; lists do not count. What is in them stays text until it is
+// looked into, and is not searched for duplicate names.
+func (a *Arena) ReadLevels(text []byte, levels int) (*Node, error) {
+	n, end, err := a.ReadFirst(text, levels)
 	if err == nil {
 		if end = skipSpace(text, end); end < len(text) {
 			err = invalid(end, "the end was expected")
@@ -55,8 +41,8 @@ func (a *Arena) ReadWith(text []byte, hint *Hint) (*Node, error) {
 	return n, nil
 }
 
-// ReadFirst is ReadWith for the value at the beginning of a text. It returns the end of the value.
-func (a *Arena) ReadFirst(text []byte, hint *Hint) (n *Node, end int, err error) {
+// ReadFirst is ReadLevels for the value at the beginning of a text. It returns the end of the value.
+func (a *Arena) ReadFirst(text []byte, levels int) (n *Node, end int, err error) {
 	r := &a.reader
 	if r.arena != nil { // a text that is read while another one is
 		r = &reader{}
@@ -64,11 +50,12 @@ func (a *Arena) ReadFirst(text []byte, hint *Hint) (n *Node, end int, err error)
 	defer r.release()
 	r.arena, r.src = a, text
 	n = a.node()
-	end, err = r.value(n, skipSpace(text, 0), hint)
+	end, err = r.value(n, skipSpace(text, 0), levels)
 	return n, end, err
 }
 
-// open reads what is in a value. The text is valid.
+// open reads what is in a value. The text is valid. Each time that something in it is opened again, twice as many levels are
+// read, so that no part of a text is read more often than its depth has digits.
 func (n *Node) open() {
 	a := n.unread
 	n.unread = nil
@@ -77,11 +64,11 @@ func (n *Node) open() {
 		r = &reader{}
 	}
 	defer r.release()
-	r.arena, r.src, r.known = a, n.raw, true
+	r.arena, r.src, r.opened = a, n.raw, n.opened+1
 	if n.kind == Object {
-		_, _ = r.object(n, 0, everything)
+		_, _ = r.object(n, 0, 1<<n.opened-1)
 	} else {
-		_, _ = r.list(n, 0, everything)
+		_, _ = r.list(n, 0, 1<<n.opened)
 	}
 }
 
@@ -90,8 +77,8 @@ type reader struct {
 	arena *Arena
 	src   []byte
 	depth int
-	// known is true for a text that was read before.
-	known bool
+	// opened is that of the nodes in the text, 0 for a text that was not read before.
+	opened uint8
 	// ends is the stack of closing brackets of a value that is not looked into.
 	ends []byte
 	// members and elems are stacks of those of lists and objects that are not complete.
@@ -100,24 +87,22 @@ type reader struct {
 }
 
 func (r *reader) release() {
-	clear(r.members[:cap(r.members)])
-	clear(r.elems[:cap(r.elems)])
-	r.arena, r.src, r.depth, r.known, r.members, r.elems = nil, nil, 0, false, r.members[:0], r.elems[:0]
+	r.arena, r.src, r.depth, r.opened, r.members, r.elems = nil, nil, 0, 0, r.members[:0], r.elems[:0]
 }
 
-func (r *reader) value(n *Node, pos int, hint *Hint) (end int, err error) {
+func (r *reader) value(n *Node, pos, levels int) (end int, err error) {
 	switch c := byteAt(r.src, pos); {
 	case c == '"':
 		n.kind = String
 		end, err = r.textEnd(pos)
-	case c == '{' && hint != nil:
+	case c == '{' && levels > 0:
 		n.kind = Object
-		end, err = r.object(n, pos, hint)
-	case c == '[' && hint != nil && hint.Each != nil:
+		end, err = r.object(n, pos, levels-1)
+	case c == '[' && levels > 0:
 		n.kind = List
-		end, err = r.list(n, pos, hint)
+		end, err = r.list(n, pos, levels)
 	case c == '{', c == '[':
-		n.kind, n.unread = kindOf(c), r.arena
+		n.kind, n.unread, n.opened = kindOf(c), r.arena, r.opened
 		end, err = r.skipNested(pos)
 	default:
 		n.kind = kindOf(c)
@@ -213,7 +198,7 @@ func kindOf(first byte) Kind {
 	return Number
 }
 
-func (r *reader) object(n *Node, pos int, hint *Hint) (end int, err error) {
+func (r *reader) object(n *Node, pos, levels int) (end int, err error) {
 	start, sorted, last := len(r.members), true, ""
 	pos, more, err := r.begin(pos, '}')
 	for more && err == nil {
@@ -221,11 +206,7 @@ func (r *reader) object(n *Node, pos int, hint *Hint) (end int, err error) {
 		if pos, err = r.key(&m, pos); err != nil {
 			return pos, err
 		}
-		next := hint.Members[m.Name]
-		if next == nil {
-			next = hint.Each
-		}
-		if pos, err = r.value(m.Value, pos, next); err != nil {
+		if pos, err = r.value(m.Value, pos, levels); err != nil {
 			return pos, err
 		}
 		// API servers write names in order, and then there are no duplicates.
@@ -239,7 +220,7 @@ func (r *reader) object(n *Node, pos int, hint *Hint) (end int, err error) {
 	n.members = r.arena.takeMembers(len(r.members) - start)
 	copy(n.members, r.members[start:])
 	r.members = r.members[:start]
-	if !sorted && !r.known {
+	if !sorted && r.opened == 0 {
 		if name, twice := duplicate(n.members); twice {
 			return pos, invalid(pos, fmt.Sprintf("the name %.200q is there twice", name))
 		}
@@ -310,12 +291,12 @@ func (r *reader) colonEnd(pos int) (int, error) {
 	return skipSpace(r.src, pos+1), nil
 }
 
-func (r *reader) list(n *Node, pos int, hint *Hint) (end int, err error) {
+func (r *reader) list(n *Node, pos, levels int) (end int, err error) {
 	start := len(r.elems)
 	pos, more, err := r.begin(pos, ']')
 	for more && err == nil {
 		element := r.arena.node()
-		if pos, err = r.value(element, pos, hint.Each); err != nil {
+		if pos, err = r.value(element, pos, levels); err != nil {
 			return pos, err
 		}
 		r.elems = append(r.elems, element)

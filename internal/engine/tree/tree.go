@@ -36,6 +36,8 @@ type Node struct {
 	// more is what few nodes have.
 	more *more
 	kind Kind
+	// opened is how often a value around this one was read when it was looked into.
+	opened uint8
 	// run is the number of the run of the arena that may still change the node.
 	run uint32
 }

@@ -23,7 +23,7 @@ func read(t testing.TB, a *Arena, text string) *Node {
 }
 
 // FuzzRead compares with package json: both accept the same texts, except those with duplicate names, and read the same
-// values, also of what is read only when it is needed, in a part of an object or everywhere.
+// values, also of what is read only when it is needed, below the outermost object or everywhere.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-0,1.5e+3,"x",true,false,null,{}],"b":{"c":[]}}`, ` [ ] `, `"\u00e9\ud83d\ude00\n"`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`,
@@ -37,8 +37,8 @@ func FuzzRead(f *testing.F) {
 		a := NewArena()
 		defer a.Free()
 		n, err := a.Read([]byte(text))
-		partly, errPartly := a.ReadWith([]byte(text), &Hint{Members: map[string]*Hint{"a": {Each: &Hint{}}}})
-		lazy, errLazy := a.ReadWith([]byte(text), nil)
+		partly, errPartly := a.ReadLevels([]byte(text), 1)
+		lazy, errLazy := a.ReadLevels([]byte(text), 0)
 		if isValid := json.Valid([]byte(text)) && strings.ToValidUTF8(text, "") == text; isValid != (errLazy == nil) || !isValid && errPartly == nil {
 			t.Fatalf("%q is valid: %t, and read with %v and %v", text, isValid, errLazy, errPartly)
 		}
@@ -94,19 +94,32 @@ func TestReadErrors(t *testing.T) {
 
 // TestDepth reads values that are nested as deep as is allowed, and deeper.
 func TestDepth(t *testing.T) {
-	for _, hint := range []*Hint{everything, nil} {
+	for _, levels := range []int{MaxDepth, 0} {
 		a := NewArena()
 		deepest := strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)
-		n, err := a.ReadWith([]byte(deepest), hint)
+		n, err := a.ReadLevels([]byte(deepest), levels)
 		expect.NoError(t, err)
 		expect.Equal(t, "the deepest value", deepest, string(a.Canonical(nil, n)))
 		if a.Digest(n) != a.Digest(rebuilt(a, n)) {
 			t.Error("the digests of the deepest value differ")
 		}
-		if _, err := a.ReadWith([]byte("["+deepest+"]"), hint); err == nil {
+		if _, err := a.ReadLevels([]byte("["+deepest+"]"), levels); err == nil {
 			t.Error("a deeper value is read")
 		}
 		a.Free()
+	}
+}
+
+// TestReadAgain looks into a deep value level by level: the innermost one must not be read as often as it is deep.
+func TestReadAgain(t *testing.T) {
+	const depth, most = 9_000, 14
+	a := NewArena()
+	defer a.Free()
+	n, err := a.ReadLevels([]byte(strings.Repeat(`{"a":`, depth)+"{}"+strings.Repeat("}", depth)), 0)
+	for expect.NoError(t, err); n.Len() > 0; n = n.Get("a") {
+		if n.opened > most {
+			t.Fatalf("it is read %d times", n.opened)
+		}
 	}
 }
 
@@ -248,13 +261,13 @@ func errorIf(is bool, err error) error {
 func BenchmarkRead(b *testing.B) {
 	const entry = `{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:spec":{"f:cronSpec":{},"f:image":{},"f:replicas":{}}}}`
 	text := []byte(`{"metadata":{"managedFields":[` + strings.Repeat(entry+",", 90) + entry + `]}}`)
-	for name, hint := range map[string]*Hint{"all": everything, "nothing": nil} {
+	for name, levels := range map[string]int{"all": MaxDepth, "nothing": 0} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
 				a := NewArena()
-				if _, err := a.ReadWith(text, hint); err != nil {
+				if _, err := a.ReadLevels(text, levels); err != nil {
 					b.Fatal(err)
 				}
 				a.Free()
