@@ -206,7 +206,11 @@ func (c *Cluster) Ruleset(ctx context.Context, name, hash string) ([]byte, error
 	}
 	for key, stored := range configMap.BinaryData {
 		if found, _ := conversion.StoredHash(key); found == hash {
-			return conversion.Expand(stored)
+			text, err := conversion.Expand(stored)
+			if err != nil || conversion.HashOf(text) != hash {
+				return nil, err // a damaged one is as good as none
+			}
+			return text, nil
 		}
 	}
 	return nil, nil

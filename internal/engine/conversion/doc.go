@@ -5,7 +5,7 @@
 // two-way rules. It is pure: no client, no context, no clock.
 //
 // Package compile checks the rules of a policy against the schemas of a
-// CustomResourceDefinition. The result is a Ruleset (ruleset.go, load.go): a tree of scopes. A scope
+// CustomResourceDefinition. The result is a Ruleset (ruleset.go, stored.go): a tree of scopes. A scope
 // is the root of an object, or the elements of a list or map, with the rules and the
 // one-sided fields of that object. A converter pod links this package and not the
 // compiler, so this package imports no schema library.

@@ -6,6 +6,7 @@ package conversion
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -82,4 +83,19 @@ func Expand(stored []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the ruleset is larger than %d bytes", maxTextBytes)
 	}
 	return text, nil
+}
+
+// Load reads a ruleset that Marshal wrote, of which the hash has been checked (LoadStored): it looks for no damage. It fails
+// for what another version of conversion-operator wrote, and this one does not know.
+func Load(data []byte) (*Ruleset, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	ruleset := &Ruleset{}
+	if err := decoder.Decode(ruleset); err != nil {
+		return nil, fmt.Errorf("the ruleset is not readable: %w", err)
+	}
+	if ruleset.Format != RulesetFormat {
+		return nil, fmt.Errorf("the ruleset has format %d, this version of conversion-operator reads %d", ruleset.Format, RulesetFormat)
+	}
+	return ruleset, nil
 }
