@@ -109,8 +109,6 @@ func (f *filler) fillScope(scope *Scope, converts *function, n *tree.Node, schem
 		switch {
 		case leaf.Known != nil:
 			put(append(slices.Clip(leaf.Path), "canary"), f.next())
-		case leaf.Text:
-			put(leaf.Path, f.next())
 		case !leaf.Shell:
 			put(leaf.Path, f.valueFor(shapeAt(schema, leaf.Path)))
 		}

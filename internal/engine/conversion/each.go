@@ -18,7 +18,7 @@ type each struct {
 	from, to []string
 	// form and otherForm are those of the source and of the target version.
 	form, otherForm Form
-	// notNull is true if the target version has no null there.
+	// notNull is true if only the source version may have null there.
 	notNull bool
 	common  *Common
 	// exclusion selects elements that the target version cannot have, and targetExclusion the results that would not
@@ -48,11 +48,15 @@ func (x *Exclusion) selects(element *tree.Node) bool {
 }
 
 // each prepares one direction, without what converts the elements.
-func (c *Collection) each(toHub bool, common *Common) *each {
+func (c *Collection) each(toHub bool, spoke, hub side, common *Common) *each {
 	e := &each{Collection: c, common: common}
 	e.from, e.to = ends(toHub, c.Spoke, c.Hub)
 	e.form, e.otherForm = ends(toHub, c.SpokeForm, c.HubForm)
-	_, e.notNull = ends(toHub, c.NotNullSpoke, c.NotNullHub)
+	source, target := ends(toHub, spoke, hub)
+	if from, to := shapeAt(source.shape, e.from), shapeAt(target.shape, e.to); from != nil && to != nil && !to.IsNullable() {
+		isReshaped := (e.form == FormOne) != (e.otherForm == FormOne)
+		e.notNull = isReshaped || from.IsNullable() && to.Default() == nil
+	}
 	e.exclusion, e.targetExclusion = ends(toHub, c.ExcludeSpoke, c.ExcludeHub)
 	return e
 }

@@ -28,11 +28,14 @@ type exchange struct {
 	table  []literalPair
 	// structure is the schema of the value in a document, nil if unknown.
 	structure *shape.Schema
-	// program computes the target fields by expressions, and computed is the first of them, as in a policy. shapes are their
-	// schemas, nil if unknown.
+	// shapes are the schemas of the target fields, nil if unknown. atRoot is true if these are fields of a whole object.
+	shapes []*shape.Schema
+	atRoot bool
+	// nullable is true if a source field may be null. Other nulls are older than the schema.
+	nullable bool
+	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
 	program  *expression.Program
 	computed string
-	shapes   []*shape.Schema
 }
 
 // exchanges prepares an exchange in both directions.
@@ -51,23 +54,34 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		if toHub.program, fromHub.program, err = e.CEL.compile(); err != nil {
 			return nil, nil, err
 		}
-		toHub.prepare(e.CEL.Spoke, e.CEL.SpokeAround, e.CEL.Hub, hub)
-		fromHub.prepare(e.CEL.Hub, e.CEL.HubAround, e.CEL.Spoke, spoke)
+		toHub.prepare(e.CEL.Spoke, e.CEL.SpokeAround, e.CEL.Hub)
+		fromHub.prepare(e.CEL.Hub, e.CEL.HubAround, e.CEL.Spoke)
 	}
+	toHub.describe(spoke, hub)
+	fromHub.describe(hub, spoke)
 	return toHub, fromHub, nil
 }
 
 // prepare prepares one direction of expressions, which compute fields of the target version from those of the source.
-func (e *exchange) prepare(source []CELField, around []FieldAround, target []CELField, of side) {
+func (e *exchange) prepare(source []CELField, around []FieldAround, target []CELField) {
 	e.to, e.around = at(e.to, computed(target)), around
 	for i := range source {
 		e.shared = append(e.shared, source[i].Expression == "")
 	}
+}
+
+// describe notes what the versions say of the fields.
+func (e *exchange) describe(source, target side) {
+	e.atRoot = len(target.at) == 0
 	for _, f := range e.to {
-		e.shapes = append(e.shapes, shapeAt(of.shape, f.Path))
+		e.shapes = append(e.shapes, shapeAt(target.shape, f.Path))
 	}
+	e.nullable = slices.ContainsFunc(e.from, func(f Field) bool {
+		at := shapeAt(source.shape, f.Path)
+		return len(f.Path) == 0 || at != nil && at.IsNullable()
+	})
 	if len(e.to) > 0 {
-		e.computed = slices.Concat(of.at, e.to[0].Path).String()
+		e.computed = slices.Concat(target.at, e.to[0].Path).String()
 	}
 }
 
@@ -104,7 +118,7 @@ func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tr
 		return images, object
 	}
 	for i, image := range r.images(x, values) {
-		if image != nil && x.to[i].takes(image) {
+		if image != nil && x.takes(i, image) {
 			images[start+i] = image
 		}
 	}
@@ -119,15 +133,17 @@ func (r *conversionRun) fieldAround(f FieldAround) *tree.Node {
 	return r.scopes[len(r.scopes)-1-f.Up].At(f.Path)
 }
 
-// takes reports whether an API server would accept an image in the field.
-func (f *Field) takes(image *tree.Node) bool {
+// takes reports whether an API server would accept an image in a target field: labels and annotations are texts, and a null
+// that the source version allows is only kept where the target version does, too.
+func (e *exchange) takes(field int, image *tree.Node) bool {
+	path, at := e.to[field].Path, e.shapes[field]
 	switch {
+	case e.atRoot && len(path) > 0 && path[0] == "metadata":
+		return image.Is(tree.String) && (!path.IsLabel() || len(validation.IsValidLabelValue(image.Text())) == 0)
 	case image.Is(tree.Null):
-		return !f.NotNull && !f.Text && !f.Label
-	case f.Label:
-		return image.Is(tree.String) && len(validation.IsValidLabelValue(image.Text())) == 0
+		return !e.nullable || at == nil || at.IsNullable() || at.Default() != nil
 	}
-	return !f.Text || image.Is(tree.String)
+	return true
 }
 
 // images computes the values of the target fields.

@@ -165,7 +165,7 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		to, from := c.each(true, s.commonOf(c.Spoke)), c.each(false, s.commonOf(c.Spoke))
+		to, from := c.each(true, spoke, hub, s.commonOf(c.Spoke)), c.each(false, spoke, hub, s.commonOf(c.Spoke))
 		if to.inner, from.inner, err = c.Scope.functions(spoke.in(c, false), hub.in(c, true)); err != nil {
 			return nil, nil, err
 		}

@@ -74,10 +74,6 @@ type LeafField struct {
 	// Shell marks an object that is only preserved if it is empty: its fields are preserved by
 	// themselves.
 	Shell bool `json:"shell,omitempty"`
-	// Text marks a label or annotation, which must be a string. Label marks a label, whose text
-	// Kubernetes restricts.
-	Text  bool `json:"text,omitempty"`
-	Label bool `json:"label,omitempty"`
 	// Null marks a field of both sides that is nullable on one side only: on the other, the API
 	// server would prune the null.
 	Null bool `json:"null,omitempty"`
@@ -116,9 +112,6 @@ type Collection struct {
 	// Keys are the fields that identify the elements of a list in the hub. The elements of a list without
 	// keys are identified by their content.
 	Keys []string `json:"keys,omitempty"`
-	// NotNullSpoke and NotNullHub are true if only the other side may have null in its place.
-	NotNullSpoke bool `json:"notNullSpoke,omitempty"`
-	NotNullHub   bool `json:"notNullHub,omitempty"`
 	// ExcludeSpoke and ExcludeHub select the elements that the spoke, or the hub, has alone.
 	ExcludeSpoke *Exclusion `json:"excludeSpoke,omitempty"`
 	ExcludeHub   *Exclusion `json:"excludeHub,omitempty"`
@@ -196,11 +189,6 @@ type Field struct {
 	Path Path `json:"path"`
 	// Anchor is the object of the other side without which nothing is computed from missing fields.
 	Anchor Path `json:"anchor,omitempty"`
-	// Text and Label are those of LeafField.
-	Text  bool `json:"text,omitempty"`
-	Label bool `json:"label,omitempty"`
-	// NotNull marks a field that is not nullable, if a field of the other side is.
-	NotNull bool `json:"notNull,omitempty"`
 }
 
 // Format is one string in the spoke, and several fields in the hub, its holes.

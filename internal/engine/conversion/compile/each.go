@@ -182,11 +182,7 @@ func (c *compiler) addEach(of *policyRule, fldPath place) {
 
 // addCollection adds the collection of what the rule of the frame pairs.
 func (f *frame) addCollection() *conversion.Collection {
-	spoke, hub := f.spoke.value, f.hub.value
-	collection, reshaped := collectionIn(f.scopeAt(f.around), f.collection), (f.collection.SpokeForm == conversion.FormOne) != (f.collection.HubForm == conversion.FormOne)
-	collection.NotNullSpoke = losesNull(hub, spoke) || reshaped && !spoke.Nullable
-	collection.NotNullHub = losesNull(spoke, hub) || reshaped && !hub.Nullable
-	return collection
+	return collectionIn(f.scopeAt(f.around), f.collection)
 }
 
 // selection is what a condition says of the elements of a frame.

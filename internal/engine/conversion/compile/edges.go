@@ -10,17 +10,14 @@ import (
 )
 
 // finish completes the rules and lists of a scope, of which above is the path in the spoke and in the hub, by what is known of
-// all fields: the objects without which nothing is computed from missing fields, and defaults are not filled in; the fields
-// that must not be null; and the keys that identify elements, also of lists that only a rule goes through.
+// all fields: the objects without which nothing is computed from missing fields, and defaults are not filled in; and the keys
+// that identify elements, also of lists that only a rule goes through.
 func (c *compiler) finish(scope *conversion.Scope, above [2]conversion.Path) {
 	for _, exchange := range slices.Concat(scope.Exchanges, scope.Derived) {
-		fromNothing := exchange.CEL != nil && exchange.CEL.WhenMissing
-		c.anchorFields(above, exchange.Spoke, false, fromNothing)
-		c.anchorFields(above, exchange.Hub, true, fromNothing)
-		spoke, spokeNullable := schemasOf(c.root().spoke.schema, above[0], exchange.Spoke)
-		hub, hubNullable := schemasOf(c.root().hub.schema, above[1], exchange.Hub)
-		markNullFields(exchange.Spoke, spoke, hubNullable)
-		markNullFields(exchange.Hub, hub, spokeNullable)
+		if exchange.CEL != nil && exchange.CEL.WhenMissing {
+			c.anchorFields(above, exchange.Spoke, false)
+			c.anchorFields(above, exchange.Hub, true)
+		}
 	}
 	for i := range scope.Defaults {
 		scope.Defaults[i].Anchor = c.anchorOf(above, scope.Defaults[i].Path, scope.Defaults[i].Hub)
@@ -37,12 +34,9 @@ func (c *compiler) finish(scope *conversion.Scope, above [2]conversion.Path) {
 	}
 }
 
-func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Field, ofHub, fromNothing bool) {
+func (c *compiler) anchorFields(above [2]conversion.Path, fields []conversion.Field, ofHub bool) {
 	for i, path := range fields {
-		if fromNothing {
-			fields[i].Anchor = c.anchorOf(above, path.Path, ofHub)
-		}
-		fields[i].Text, fields[i].Label = len(above[0]) == 0 && isText(path.Path), len(above[0]) == 0 && path.Path.IsLabel()
+		fields[i].Anchor = c.anchorOf(above, path.Path, ofHub)
 	}
 }
 

@@ -324,7 +324,7 @@ func (f *frame) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
 }
 
 func (f *frame) preserve(cur cursor, of *side, shell bool) {
-	f.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell, Text: of.isText(cur.full), Label: of.isRoot() && cur.full.IsLabel()})
+	f.addLeaf(cur, of, conversion.LeafField{Path: cur.local, Shell: shell})
 	if shell {
 		f.addSmall(of.shown(cur.full))
 		return

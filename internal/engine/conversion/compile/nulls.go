@@ -4,8 +4,6 @@
 package compile
 
 import (
-	"slices"
-
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -70,22 +68,4 @@ func nullsDiffer(a, b *schema.Structural) bool {
 		}
 	}
 	return false
-}
-
-// schemasOf returns the schemas of a rule's fields on one side, nil for a field that has none, and whether one of the fields
-// may be null, as each element may. Above is the path of their scope.
-func schemasOf(root *schema.Structural, above conversion.Path, fields []conversion.Field) (schemas []*schema.Structural, nullable bool) {
-	for _, field := range fields {
-		found, _ := resolve(root, slices.Concat(above, field.Path))
-		schemas, nullable = append(schemas, found), nullable || len(field.Path) == 0 || found != nil && found.Nullable
-	}
-	return schemas, nullable
-}
-
-// markNullFields sets NotNull of a rule's fields on one side. A field is NotNull if
-// the other side may have a null that this side does not allow.
-func markNullFields(fields []conversion.Field, schemas []*schema.Structural, otherNullable bool) {
-	for i, s := range schemas {
-		fields[i].NotNull = s != nil && !s.Nullable && s.Default.Object == nil && otherNullable
-	}
 }
