@@ -5,7 +5,6 @@ package conversion
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
@@ -23,17 +22,9 @@ const (
 	WholePlace
 )
 
-// maxKnownPlaces limits the cache: objects can invent any number of paths.
-const maxKnownPlaces = 4096
-
 // Places finds out which preserved fields have a place in objects of one version, by the rules and
 // schemas of a ruleset. It is safe for concurrent use.
-type Places struct {
-	versions map[string]*oneSided
-
-	mu    sync.Mutex
-	known map[string]Place
-}
+type Places struct{ versions map[string]*oneSided }
 
 // oneSided are the fields of a version without a full counterpart in the stored version.
 type oneSided struct {
@@ -45,7 +36,7 @@ type oneSided struct {
 
 // NewPlaces returns the places in objects that are stored in a version.
 func NewPlaces(ruleset *Ruleset, stored string) (*Places, error) {
-	p := &Places{versions: map[string]*oneSided{}, known: map[string]Place{}}
+	p := &Places{map[string]*oneSided{}}
 	var schemas shape.Reader
 	for _, name := range ruleset.Versions {
 		side := &oneSided{}
@@ -72,7 +63,7 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 	_, lacking := ends(ofHub, s.OnlySpoke, s.OnlyHub)
 	_, dropped := ends(ofHub, s.DropSpoke, s.DropHub)
 	for _, leaf := range lacking {
-		leaf.Path = below(base, leaf.Path)
+		leaf.Path = slices.Concat(base, leaf.Path)
 		if leaf.Null {
 			o.some = append(o.some, leaf)
 		} else {
@@ -80,48 +71,31 @@ func (o *oneSided) addScope(s *Scope, base Path, ofHub bool) {
 		}
 	}
 	for _, path := range dropped {
-		o.none = append(o.none, LeafField{Path: below(base, path)})
+		o.none = append(o.none, LeafField{Path: slices.Concat(base, path)})
 	}
 	for _, d := range s.Defaults {
 		if d.Hub == ofHub {
-			o.none = append(o.none, LeafField{Path: below(base, d.Path)})
+			o.none = append(o.none, LeafField{Path: slices.Concat(base, d.Path)})
 		}
 	}
 	for i := range s.Derived {
 		if x := &s.Derived[i]; x.CEL.computesHub() == ofHub {
 			_, fields := ends(ofHub, x.Spoke, x.Hub)
 			for _, f := range fields {
-				o.none = append(o.none, LeafField{Path: below(base, f.Path)})
+				o.none = append(o.none, LeafField{Path: slices.Concat(base, f.Path)})
 			}
 		}
 	}
 	for i := range s.Exchanges {
 		_, fields := ends(ofHub, s.Exchanges[i].Spoke, s.Exchanges[i].Hub)
 		for _, f := range fields {
-			o.some = append(o.some, LeafField{Path: below(base, f.Path)})
+			o.some = append(o.some, LeafField{Path: slices.Concat(base, f.Path)})
 		}
 	}
 	for i := range s.Collections {
 		c := &s.Collections[i]
 		o.addScope(&c.Scope, c.Inside(ofHub, base), ofHub)
 	}
-}
-
-func below(base, path Path) Path { return slices.Concat(base, path) }
-
-// Of returns whether a field that is preserved of a version has a place.
-func (p *Places) Of(version, field string) Place {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	key := version + field
-	place, found := p.known[key]
-	if !found {
-		place = p.find(version, field)
-		if len(p.known) < maxKnownPlaces {
-			p.known[key] = place
-		}
-	}
-	return place
 }
 
 // Has reports whether the schema of a version has, or may have, a field. It is true if the schema
@@ -132,7 +106,8 @@ func (p *Places) Has(version, field string) bool {
 	return side == nil || side.shape == nil || err == nil && hasField(side.shape, path)
 }
 
-func (p *Places) find(version, field string) Place {
+// Of returns whether a field that is preserved of a version has a place.
+func (p *Places) Of(version, field string) Place {
 	side, path := p.versions[version], Path(nil)
 	if side != nil {
 		path, _ = ParsePath(field)
