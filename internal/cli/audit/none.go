@@ -49,7 +49,7 @@ func (o *Observed) noneWith(version, storage string) []Finding {
 	var dropped, hidden []string
 	for _, leaf := range result.Leaves {
 		switch {
-		case leaf.Owner == compile.OwnerExact, conversion.Accepted(o.acceptedLosses(), leaf.Path):
+		case leaf.Owner == compile.OwnerExact, conversion.Accepts(o.acceptedLosses(), leaf.Path):
 		case leaf.Version == version:
 			dropped = append(dropped, leaf.Root)
 		default:

@@ -170,8 +170,7 @@ func (p Path) below(others []Path) bool {
 	return slices.ContainsFunc(others, func(other Path) bool { return len(other) <= len(p) && p.Meets(other) })
 }
 
-// Accepts reports whether one of the accepted paths is the field or above it, so that its loss is
-// accepted.
+// Accepts reports whether one of the accepted losses of a policy is the field or above it.
 func Accepts(accepted []string, field string) bool {
 	paths, err := parsePaths(accepted)
 	path, other := ParsePath(field)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"strings"
 )
 
 // RulesetFormat is the format of a ruleset. It changes if an older reader would misread a ruleset.
@@ -333,14 +332,5 @@ func (s Scope) identity() bool {
 		len(s.OnlySpoke) + len(s.OnlyHub) + len(s.Shared)
 	return touched == 0 && !slices.ContainsFunc(s.Collections, func(c Collection) bool {
 		return !slices.Equal(c.Spoke, c.Hub) || c.SpokeForm != c.HubForm || c.ExcludeSpoke != nil || c.ExcludeHub != nil || !c.Scope.identity()
-	})
-}
-
-// Accepted reports whether a field, or one above it, is among the accepted losses of a policy
-// without a converter: spec.converter.none.acceptedLosses.
-func Accepted(losses []string, path string) bool {
-	return slices.ContainsFunc(losses, func(loss string) bool {
-		rest, found := strings.CutPrefix(path, loss)
-		return found && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }

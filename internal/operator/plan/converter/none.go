@@ -79,7 +79,7 @@ func (c *Converter) losses(storage string) (lost, accepted []string, errors fiel
 	for _, leaf := range result.Leaves {
 		switch {
 		case leaf.Owner == compile.OwnerExact || !slices.Contains(inUse, leaf.Spoke):
-		case conversion.Accepted(c.Policy.Spec.Converter.AcceptedLosses(), leaf.Path):
+		case conversion.Accepts(c.Policy.Spec.Converter.AcceptedLosses(), leaf.Path):
 			accepted = append(accepted, leaf.String())
 		default:
 			lost = append(lost, leaf.String())
