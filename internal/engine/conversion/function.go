@@ -43,7 +43,7 @@ type function struct {
 	parts     []part
 	// back is the other direction.
 	back    *function
-	renames *renames
+	renames renames
 }
 
 // move moves a value, of which the inside may be converted by itself. The value may stay where it is.

@@ -12,21 +12,15 @@ import (
 // Most elements of lists are objects of which rules only rename fields. They are converted at once, and back without any
 // work: the other direction gives what they were made of.
 
-// renames has the fields of objects with which nothing else happens.
-type renames struct {
-	// names has those that have another name in the target version, and "" for those to which more happens.
-	names map[string]string
-	// closed is true if all fields that are not in names are lost.
-	closed bool
-}
+// renames has the fields of objects that have another name in the target version, and "" for those to which more happens.
+type renames map[string]string
 
 // name returns the name of a field in the target version, "" if more happens to it.
-func (r *renames) name(name string) string {
-	other, found := r.names[name]
-	if !found && !r.closed {
-		return name
+func (r renames) name(name string) string {
+	if other, found := r[name]; found {
+		return other
 	}
-	return other
+	return name
 }
 
 // prepareRenames prepares both directions of a scope.
@@ -36,35 +30,27 @@ func prepareRenames(f, back *function) {
 }
 
 // renamesOf prepares one direction, nil if something may happen to any object.
-func renamesOf(f, back *function) *renames {
+func renamesOf(f, back *function) renames {
 	for _, one := range []*function{f, back} {
 		if one.ofElements || len(one.exchanges)+len(one.derived)+len(one.fills) > 0 {
 			return nil
 		}
 	}
-	r := &renames{names: map[string]string{}}
-	for _, h := range slices.Concat(f.holders, back.holders) {
-		if len(h.path) == 0 && h.known != nil {
-			r.closed = true
-			for name := range h.known { // those of one side that the other one does not have are treated
-				r.names[name] = name
-			}
-		}
-	}
+	r := renames{}
 	for _, name := range slices.Concat(f.treated(), back.treated()) {
 		if name == "" {
 			return nil
 		}
-		r.names[name] = ""
+		r[name] = ""
 	}
 	for _, m := range f.moves {
 		if m.isRename() {
-			r.names[m.to[0]] = ""
+			r[m.to[0]] = ""
 		}
 	}
 	for _, m := range f.moves {
 		if m.isRename() {
-			r.names[m.from[0]] = m.to[0]
+			r[m.from[0]] = m.to[0]
 		}
 	}
 	return r
@@ -91,7 +77,7 @@ func (f *function) treated() (names []string) {
 		}
 	}
 	for _, h := range f.holders {
-		if len(h.path) > 0 {
+		if len(h.path) > 0 || h.known != nil {
 			add(h.path)
 			continue
 		}
