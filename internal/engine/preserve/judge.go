@@ -152,9 +152,14 @@ func (r *restorer) agrees(again *tree.Node, at Address) bool {
 
 // isUnnoticed reports whether the other version shows the same with more entries, or what it has.
 func (r *restorer) isUnnoticed(entries []*Entry) bool {
-	seen, skip, other := r.show(true, entries...), r.back.Unread(), r.other
+	skip, other := r.back.Unread(), r.other
 	other.exact = slices.ContainsFunc(entries, r.replaces)
-	if other.near(r.Arena, r.shown, seen, r.live, skip) || other.near(r.Arena, r.show(false), r.show(false, entries...), r.live, skip) {
+	shown, seen := r.show(false), r.show(false, entries...)
+	if other.near(r.Arena, shown, seen, r.live, skip) {
+		return true
+	}
+	isMade := makesObject(shown, seen, r.live)
+	if seen = r.show(true, entries...); !isMade && other.near(r.Arena, r.shown, seen, r.live, skip) {
 		return true
 	}
 	// From what was hidden, other rules may make something now: that is no edit.
@@ -163,6 +168,13 @@ func (r *restorer) isUnnoticed(entries []*Entry) bool {
 	}
 	r.shown = seen
 	return true
+}
+
+// makesObject reports whether seen has an object that neither shown nor live has: it would come back to the other version, which
+// cannot say that it is absent. An object that is missing in seen, but not in live, is preserved for the other version.
+func makesObject(shown, seen, live *tree.Node) bool {
+	return seen.Is(tree.Object) && (shown == nil && live == nil ||
+		slices.ContainsFunc(seen.Members(), func(m tree.Member) bool { return makesObject(shown.Get(m.Name), m.Value, live.Get(m.Name)) }))
 }
 
 // replaces reports whether an entry would take the place of a value that was not there when it was written.
