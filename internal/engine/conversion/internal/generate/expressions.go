@@ -81,7 +81,8 @@ func (m *ruleMaker) isRead(path v1alpha1.Path) bool {
 }
 
 // someOf returns one or two fields in a scope that expressions can compute, often with the paths of the
-// others: a field of the hub that the spoke has, too, needs a rule for the latter.
+// others: a field of the hub that the spoke has, too, needs a rule for the latter. None is the key of a list: expressions would
+// compute the same for several elements, and no API server accepts such a list.
 func (m *ruleMaker) someOf(fields []namedField, scope string, others []namedField) []namedField {
 	fields = Shuffled(m.Choices, fields)
 	if m.Often(4) {
@@ -98,11 +99,20 @@ func (m *ruleMaker) someOf(fields []namedField, scope string, others []namedFiel
 	var some []namedField
 	for _, field := range fields {
 		isPlain := field.schema.Format == "" && field.schema.Enum == nil
-		if field.scope == scope && isPlain && constants[field.schema.Type] != nil && len(some) < 1+m.IntN(2) {
+		if field.scope == scope && isPlain && constants[field.schema.Type] != nil && !isKey(fields, field) && len(some) < 1+m.IntN(2) {
 			some = append(some, field)
 		}
 	}
 	return some
+}
+
+// isKey reports whether a field identifies the elements of a list.
+func isKey(fields []namedField, field namedField) bool {
+	return slices.ContainsFunc(fields, func(list namedField) bool {
+		return string(list.path+"[*]") == field.scope && slices.ContainsFunc(list.schema.XListMapKeys, func(key string) bool {
+			return string(field.path) == field.scope+quotedName(key)
+		})
+	})
 }
 
 // constants are expressions without fields, by the type of the field.

@@ -88,3 +88,27 @@ func TestEveryKindOfRule(t *testing.T) {
 	want = slices.DeleteFunc(want, func(kind string) bool { return kind == "use" })
 	expect.Equal(t, "kinds of rules", want, slices.Compact(made))
 }
+
+// TestNoComputedKeys checks that no expression computes the key of a list.
+func TestNoComputedKeys(t *testing.T) {
+	keys := 0
+	for seed := range uint64(200) {
+		c := Choose(Expressions|seed, nil)
+		spoke, hub := c.Schemas()
+		fields := namedFields(hub, "")
+		for _, rule := range c.Rules(spoke, hub, func([]v1alpha1.Rule) bool { return true }) {
+			if rule.CEL == nil {
+				continue
+			}
+			for name := range rule.CEL.Forward {
+				if path := rule.CEL.To[name]; slices.ContainsFunc(fields, func(f namedField) bool { return f.path == path && isKey(fields, f) }) {
+					t.Errorf("seed %d: %s is the key of a list: %s", seed, path, Plain(rule))
+				}
+			}
+		}
+		keys += len(slices.DeleteFunc(fields, func(f namedField) bool { return !isKey(fields, f) }))
+	}
+	if keys < 10 {
+		t.Errorf("only %d fields are keys", keys)
+	}
+}
