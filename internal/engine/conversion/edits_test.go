@@ -140,14 +140,14 @@ func TestEditsBesideHidden(t *testing.T) {
 func TestForged(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, h: {type: string}, status: {type: object, properties: {s: {type: string}}}", "a: {type: string}, status: {type: object}", ""))
 	for forged, want := range map[string]string{
-		`{"format":3,"values":{"/h":"x"}}`:                                    `"a":"1","h":"x"`,
-		`{"format":3,"values":{"/a":"forged"}}`:                               `"a":"1"`,
-		`{"format":3,"hidden":{"/a":"forged"},"rules":"other"}`:               `"a":"1"`,
-		`{"format":3,"values":{"/h":5}}`:                                      `"a":"1"`,
-		`{"format":3,"values":{"/metadata/name":"b","/kind":"K","/x":1}}`:     `"a":"1"`,
-		`{"format":3,"values":{"/metadata/labels/l":"not a label"}}`:          `"a":"1"`,
-		`{"format":3,"absent":["/a","/metadata","/kind"]}`:                    `"a":"1"`,
-		`{"format":3,"inserts":[["/a",0,"x"],["/h",0,{}]],"orders":{"/":[]}}`: `"a":"1"`,
+		`{"format":3,"values":{"/h":"x"}}`:                                   `"a":"1","h":"x"`,
+		`{"format":3,"values":{"/a":"forged"}}`:                              `"a":"1"`,
+		`{"format":3,"hidden":{"/a":"forged"},"rules":"other"}`:              `"a":"1"`,
+		`{"format":3,"values":{"/h":5}}`:                                     `"a":"1"`,
+		`{"format":3,"values":{"/metadata/name":"b","/kind":"K","/x":1}}`:    `"a":"1"`,
+		`{"format":3,"values":{"/metadata/labels/l":"not a label"}}`:         `"a":"1"`,
+		`{"format":3,"absent":{"/a":"","/metadata":"","/kind":""}}`:          `"a":"1"`,
+		`{"format":3,"values":{"/a/[0]":"x","/h/[0]":{}},"orders":{"/":[]}}`: `"a":"1"`,
 	} {
 		object := strings.Replace(named("v2", "", `"a":"1"`), `"metadata":{`, `"metadata":{"annotations":{"`+conversion.AnnotationName("widgets.example.com", "v1")+`":`+quoted(forged)+`},`, 1)
 		back := withoutPreserved(withoutServerMetadata(t, convert(t, c, object, "v1")))

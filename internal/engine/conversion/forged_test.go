@@ -112,18 +112,18 @@ func (w *world) forge(t *testing.T, annotations map[string]any, from, to string)
 // forgedAnnotation returns an annotation of a version.
 func (w *world) forgedAnnotation(t *testing.T, from, to string) map[string]any {
 	t.Helper()
-	values, hidden, orders, replaced, absent, inserts := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, []any{}, []any{}
+	values, hidden, orders, replaced, absent := map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}, map[string]any{}
 	forged := w.forged(t, from, to)
 	for _, pointer := range slices.Sorted(maps.Keys(forged)) {
 		place, isAbsent := strings.CutPrefix(pointer, "!")
 		last := strings.LastIndex("/"+place, "/")
 		switch {
 		case isAbsent:
-			absent = append(absent, place)
+			absent[place] = generate.One(w.Choices, "", "00000000", conversion.Digest([]byte("{}"))[:8])
 		case w.Rarely(6):
 			orders[pointer] = forged[pointer]
 		case isIndex(place[last:]) && w.IntN(2) == 0:
-			inserts = append(inserts, []any{place[:last-1], json.Number(place[last:]), forged[pointer]})
+			values[place[:last]+"["+place[last:]+"]"] = forged[pointer]
 		case w.IntN(2) == 0:
 			hidden[pointer] = forged[pointer]
 		default:
@@ -134,7 +134,7 @@ func (w *world) forgedAnnotation(t *testing.T, from, to string) map[string]any {
 		}
 	}
 	preserved := map[string]any{
-		"format": json.Number(strconv.Itoa(preserve.Format)), "values": values, "hidden": hidden, "orders": orders, "absent": absent, "replaced": replaced, "inserts": inserts,
+		"format": json.Number(strconv.Itoa(preserve.Format)), "values": values, "hidden": hidden, "orders": orders, "absent": absent, "replaced": replaced,
 	}
 	if w.Rarely(8) {
 		preserved[generate.One(w.Choices, slices.Sorted(maps.Keys(preserved))...)] = w.Anything(2)

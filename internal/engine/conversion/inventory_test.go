@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 
 func TestPreservedIn(t *testing.T) {
 	c := converterOf(t, inventoryResult(t))
-	text := `{"format":3,"values":{"/spec/note":"precious","/ports/[#0011223344556677]/w":7,"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":["/spec/mode"]}`
+	text := `{"format":3,"values":{"/spec/note":"precious","/ports/[#0011223344556677]/w":7,"/pools/x~1y/own":"1","/pools/z/own":"2"},"absent":{"/spec/mode":""}}`
 	want := []conversion.Preserved{{
 		Version: "v1", Bytes: len(text),
 		Fields: []string{".pools[*].own", ".ports[*].w", ".spec.mode", ".spec.note"}, Values: []string{".pools[*].own", ".ports[*].w", ".spec.note"},
@@ -60,7 +60,7 @@ func TestPreservedIn(t *testing.T) {
 func TestUnplaced(t *testing.T) {
 	c := converterOf(t, between(t, "spec: {type: object, properties: {note: {type: string, maxLength: 5}}}, pools: {type: object, additionalProperties: {type: object, properties: {cpu: {type: integer}}}}",
 		"spec: {type: object, properties: {note: {type: string}}}", ""))
-	text := `{"format":3,"values":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":["/spec/mode"]}`
+	text := `{"format":3,"values":{"/spec/note":"too long","/spec/gone":1,"/pools/z/cpu":"text","/pools/y/cpu":7},"absent":{"/spec/mode":""}}`
 	var got []string
 	for _, one := range c.Unplaced(map[string]string{preservedV1: text}, "v1") {
 		said := one.Field

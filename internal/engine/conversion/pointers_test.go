@@ -64,6 +64,15 @@ func withIndexes(object any, pointer string) (with string) {
 	return with
 }
 
+// withIndex returns the pointer of an inserted element with its index, without brackets, and any other pointer unchanged.
+func withIndex(pointer string) string {
+	at := strings.LastIndex(pointer, "/[")
+	if at >= 0 && isIndex(strings.Trim(pointer[at:], "/[]")) {
+		return pointer[:at] + "/" + strings.Trim(pointer[at:], "/[]")
+	}
+	return pointer
+}
+
 // currentRules stands for what identifies the rules of the converter: convert replaces it.
 const currentRules = "current"
 
@@ -88,12 +97,10 @@ func preservedText(values string) string {
 	for _, pointer := range slices.Sorted(maps.Keys(object)) {
 		switch value := object[pointer]; pointer[0] {
 		case '!':
-			absent, _ := data["absent"].([]any)
-			data["absent"] = append(absent, pointer[1:])
+			add("absent", pointer[1:], "")
 		case '~':
 			last := strings.LastIndex(pointer, "/")
-			inserts, _ := data["inserts"].([]any)
-			data["inserts"] = append(inserts, []any{pointer[1:last], json.Number(pointer[last+1:]), value})
+			add("values", pointer[1:last+1]+"["+pointer[last+1:]+"]", value)
 		case '-':
 			dropped, _ := data["dropped"].([]any)
 			data["dropped"] = append(dropped, pointer[1:])

@@ -8,11 +8,9 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -74,17 +72,17 @@ func withAnnotation(annotation, version, text, fields string) string {
 func TestPreservedUnknown(t *testing.T) {
 	c := converterOf(t, between(t, "a: {type: string}, own: {type: string}", "b: {type: string}", "{move: {from: .a, to: .b}}"))
 	for name, text := range map[string]string{
-		"a name twice":                  `{"format":3,"values":{"/own":"1","/own":"2"}}`,
-		"fields that are a list":        `{"format":3,"values":["/own"]}`,
-		"absences that are an object":   `{"format":3,"absent":{"/own":true}}`,
-		"an absence that is no pointer": `{"format":3,"absent":[7]}`,
-		"no base64":                     `{"format":3,"deflate":"?"}`,
-		"no deflate":                    `{"format":3,"deflate":"AAAA"}`,
-		"deflate that is no text":       `{"format":3,"deflate":7}`,
-		"deflate of no object":          deflated(`[]`),
-		"deflate of a later format":     deflated(`{"format":4,"values":{"/own":"1"}}`),
-		"deflate twice":                 deflated(deflated(`{"format":3,"values":{"/own":"1"}}`)),
-		"a bomb":                        deflated(`{"format":3,"values":{"/own":"` + strings.Repeat("a", preserve.MaxSize) + `"}}`),
+		"a name twice":              `{"format":3,"values":{"/own":"1","/own":"2"}}`,
+		"fields that are a list":    `{"format":3,"values":["/own"]}`,
+		"absences that are a list":  `{"format":3,"absent":["/own"]}`,
+		"an absence of no value":    `{"format":3,"absent":{"/own":7}}`,
+		"no base64":                 `{"format":3,"deflate":"?"}`,
+		"no deflate":                `{"format":3,"deflate":"AAAA"}`,
+		"deflate that is no text":   `{"format":3,"deflate":7}`,
+		"deflate of no object":      deflated(`[]`),
+		"deflate of a later format": deflated(`{"format":4,"values":{"/own":"1"}}`),
+		"deflate twice":             deflated(deflated(`{"format":3,"values":{"/own":"1"}}`)),
+		"a bomb":                    deflated(`{"format":3,"values":{"/own":"` + strings.Repeat("a", preserve.MaxSize) + `"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for to, from := range map[string]string{"v1": "v2", "v2": "v1"} {
@@ -247,12 +245,9 @@ func valuesIn(preserved map[string]any) map[string]any {
 	for ; preserved != nil; preserved, _ = preserved["older"].(map[string]any) {
 		for _, name := range []string{"values", "values", "hidden"} {
 			of, _ := preserved[name].(map[string]any)
-			maps.Copy(values, of)
-		}
-		inserts, _ := preserved["inserts"].([]any)
-		for _, insert := range inserts {
-			parts := insert.([]any)
-			values[parts[0].(string)+"/"+parts[1].(json.Number).String()] = parts[2]
+			for pointer, value := range of {
+				values[withIndex(pointer)] = value
+			}
 		}
 	}
 	return values

@@ -122,11 +122,19 @@ func (e *Entry) Place() Address {
 			place[i].Name = strconv.Itoa(s.place - 1)
 		}
 	}
-	if e.Kind == Insert {
-		place = append(place, Segment{Name: strconv.Itoa(e.Index), Element: true})
-	}
-	return place
+	return e.withIndex(place)
 }
+
+// withIndex returns an address of an entry with the index of an inserted element.
+func (e *Entry) withIndex(at Address) Address {
+	if e.Kind == Insert {
+		return at.with(Segment{Name: strconv.Itoa(e.Index), Element: true})
+	}
+	return at
+}
+
+// pointer returns the address as text, with the index of an inserted element.
+func (e *Entry) pointer() string { return e.withIndex(e.At).Pointer() }
 
 // HasValue reports whether an entry has a value, which would be lost without it.
 func (e *Entry) HasValue() bool { return e.Kind == Value || e.Kind == Insert }

@@ -5,6 +5,7 @@ package preserve
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/base64"
 	"io"
@@ -21,9 +22,8 @@ import (
 //	rules      identifies those by which the entries were written
 //	hidden     values that the other version got nothing from, by their addresses
 //	values     other values, by their addresses
-//	absent     the addresses of values that were absent
-//	replaced   what comes back in place of values and absent ones, by their addresses
-//	inserts    elements: the address of their list, the index, the value, and true if it is hidden
+//	absent     what comes back in place of values that were absent, by their addresses
+//	replaced   what comes back in place of values, by their addresses
 //	orders     the elements of lists in their order, by the addresses of the lists
 //	older      an object with entries that were written by other rules
 //	dropped    the addresses of the first values that annotations had no room for
@@ -33,7 +33,7 @@ import (
 //
 //	deflate    the text, compressed (RFC 1951), as base64
 //
-// An address is a JSON Pointer in which an element is in brackets (names.go).
+// An address is a JSON Pointer in which an element is in brackets (names.go). That of an inserted element ends with its index.
 const Format = 3
 
 // Data is the preserved data of a version.
@@ -51,11 +51,11 @@ const readable = 16 << 10
 // MaxSize limits the size of data that was compressed, in bytes: an API server accepts no request of more than 3 MiB.
 const MaxSize = 4 << 20
 
-// Sorted returns the entries, sorted by address.
+// Sorted returns the entries, sorted by address and index.
 func (d Data) Sorted() []Entry {
-	entries := slices.Clone(d.Entries)
-	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.compare(b.At) })
-	return entries
+	return slices.SortedStableFunc(slices.Values(d.Entries), func(a, b Entry) int {
+		return cmp.Or(a.At.compare(b.At), cmp.Compare(a.Index, b.Index))
+	})
 }
 
 // Encode returns the text of data.
@@ -63,14 +63,7 @@ func (d Data) Encode() []byte {
 	const usual = 256
 	text := appendEntries(strconv.AppendInt(append(make([]byte, 0, usual), `{"format":`...), Format, 10), d.Sorted())
 	if len(d.Dropped) > 0 {
-		text = append(text, `,"dropped":[`...)
-		for i, pointer := range d.Dropped {
-			if i > 0 {
-				text = append(text, ',')
-			}
-			text = tree.Quote(text, pointer)
-		}
-		text = append(text, ']')
+		text = appendTexts(append(text, `,"dropped":`...), d.Dropped)
 	}
 	if d.Unreadable != "" {
 		text = tree.Quote(append(text, `,"unreadable":`...), d.Unreadable)
@@ -84,7 +77,7 @@ func (d Data) Encode() []byte {
 // Size is an upper bound of the bytes that an entry takes in the text of data.
 func (e *Entry) Size() int {
 	const times, around = 2, 32
-	size := times*(len(tree.Quote(nil, e.At.Pointer()))+around) + len(e.Rules) + len(e.Replaced)
+	size := times*(len(tree.Quote(nil, e.pointer()))+around) + len(e.Rules) + len(e.Replaced)
 	if e.Value != nil {
 		size += len(e.Value.JSON())
 	}
@@ -134,106 +127,75 @@ func (m metered) Read(into []byte) (int, error) {
 }
 
 // appendEntries appends the members of those that were written by the same rules as the first one, and the rest. It uses the
-// memory of entries.
+// memory of entries. Of several entries for the same, the first one stays, and elements with the same index follow each other.
 func appendEntries(text []byte, entries []Entry) []byte {
 	if len(entries) == 0 {
 		return text
 	}
-	w := &writer{text: tree.Quote(append(text, `,"rules":`...), entries[0].Rules)}
+	text = tree.Quote(append(text, `,"rules":`...), entries[0].Rules)
 	same, older := entries[:0], []Entry(nil)
 	for _, e := range entries {
+		before := before(same, &e)
 		switch {
 		case e.Rules != entries[0].Rules:
 			older = append(older, e)
-		case e.Kind == Insert || !hasBeside(same, e, func(o Entry) bool { return o.Kind == e.Kind }):
+		case before != nil && e.Kind != Insert:
+		case before != nil:
+			e.Index = max(e.Index, before.Index+1)
+			fallthrough
+		default:
 			same = append(same, e)
 		}
 	}
-	w.values("hidden", same, true)
-	w.values("values", same, false)
-	w.group("absent", '[', ']', same, Absent, func(Entry) bool { return true }, func(e Entry) { w.text = tree.Quote(w.text, e.At.Pointer()) })
-	w.replaced(same)
-	w.group("inserts", '[', ']', same, Insert, func(Entry) bool { return true }, w.insert)
-	w.group("orders", '{', '}', same, Order, func(Entry) bool { return true }, w.order)
+	replaced := func(text []byte, e *Entry) []byte { return tree.Quote(text, e.Replaced) }
+	text = appendGroup(text, "hidden", same, func(e *Entry) bool { return e.HasValue() && e.Hidden }, appendValue)
+	text = appendGroup(text, "values", same, func(e *Entry) bool { return e.HasValue() && !e.Hidden }, appendValue)
+	text = appendGroup(text, "absent", same, func(e *Entry) bool { return e.Kind == Absent }, replaced)
+	text = appendGroup(text, "replaced", same, func(e *Entry) bool { return e.Kind == Value && e.Replaced != "" }, replaced)
+	text = appendGroup(text, "orders", same, func(e *Entry) bool { return e.Kind == Order }, func(text []byte, e *Entry) []byte { return appendTexts(text, e.Order) })
 	if len(older) > 0 {
-		w.text = append(w.text, `,"older":{`...)
 		inner := appendEntries(nil, older)
-		w.text = append(append(w.text, inner[1:]...), '}')
+		text = append(append(append(text, `,"older":{`...), inner[1:]...), '}')
 	}
-	return w.text
+	return text
 }
 
-// hasBeside reports whether the last of sorted entries, which have the address of another one, are such.
-func hasBeside(entries []Entry, e Entry, is func(Entry) bool) bool {
-	for _, o := range slices.Backward(entries) {
-		if !o.At.Is(e.At) {
-			break
-		}
-		if is(o) {
-			return true
+// before returns the last of sorted entries that has the kind and the address of another one, nil if there is none.
+func before(entries []Entry, e *Entry) *Entry {
+	for i := len(entries) - 1; i >= 0 && entries[i].At.Is(e.At); i-- {
+		if entries[i].Kind == e.Kind {
+			return &entries[i]
 		}
 	}
-	return false
+	return nil
 }
 
-type writer struct{ text []byte }
-
-func (w *writer) group(name string, begin, end byte, entries []Entry, kind Kind, fits func(Entry) bool, write func(Entry)) {
-	begun := false
-	for _, e := range entries {
-		if e.Kind != kind || !fits(e) {
-			continue
-		}
-		if !begun {
-			w.text = append(append(append(w.text, ",\""...), name...), '"', ':', begin)
-		} else {
-			w.text = append(w.text, ',')
-		}
-		begun = true
-		write(e)
-	}
-	if begun {
-		w.text = append(w.text, end)
-	}
-}
-
-func (w *writer) values(name string, entries []Entry, hidden bool) {
-	w.group(name, '{', '}', entries, Value, func(e Entry) bool { return e.Hidden == hidden }, func(e Entry) {
-		w.text = e.Value.Append(append(tree.Quote(w.text, e.At.Pointer()), ':'))
-	})
-}
-
-func (w *writer) replaced(entries []Entry) {
-	begin := `,"replaced":{`
-	for i, e := range entries {
-		if e.Replaced != "" && !hasBeside(entries[:i], e, func(o Entry) bool { return o.Replaced != "" }) {
-			w.text = tree.Quote(append(tree.Quote(append(w.text, begin...), e.At.Pointer()), ':'), e.Replaced)
+// appendGroup appends a member with some of the entries, if there are any.
+func appendGroup(text []byte, name string, entries []Entry, is func(*Entry) bool, appendOne func([]byte, *Entry) []byte) []byte {
+	begin := `,"` + name + `":{`
+	for i := range entries {
+		if e := &entries[i]; is(e) {
+			text = appendOne(append(tree.Quote(append(text, begin...), e.pointer()), ':'), e)
 			begin = ","
 		}
 	}
 	if begin == "," {
-		w.text = append(w.text, '}')
+		text = append(text, '}')
 	}
+	return text
 }
 
-func (w *writer) insert(e Entry) {
-	w.text = append(tree.Quote(append(w.text, '['), e.At.Pointer()), ',')
-	w.text = e.Value.Append(append(strconv.AppendInt(w.text, int64(e.Index), 10), ','))
-	if e.Hidden {
-		w.text = append(w.text, ",true"...)
-	}
-	w.text = append(w.text, ']')
-}
+func appendValue(text []byte, e *Entry) []byte { return e.Value.Append(text) }
 
-func (w *writer) order(e Entry) {
-	w.text = append(tree.Quote(w.text, e.At.Pointer()), ":["...)
-	for i, name := range e.Order {
+func appendTexts(text []byte, texts []string) []byte {
+	text = append(text, '[')
+	for i, one := range texts {
 		if i > 0 {
-			w.text = append(w.text, ',')
+			text = append(text, ',')
 		}
-		w.text = tree.Quote(w.text, name)
+		text = tree.Quote(text, one)
 	}
-	w.text = append(w.text, ']')
+	return append(text, ']')
 }
 
 // Decode reads what Encode has written. It returns false for any other text: users can write annotations, and later
@@ -261,7 +223,7 @@ func Decode(a *tree.Arena, text []byte) (data Data, ok bool) {
 			return Data{}, false
 		}
 		if object = object.Get("older"); object == nil {
-			slices.SortStableFunc(data.Entries, func(a, b Entry) int { return a.At.compare(b.At) })
+			data.Entries = data.Sorted()
 			return data, true
 		}
 	}
@@ -288,32 +250,12 @@ func decodeEntries(a *tree.Arena, object *tree.Node, into []Entry) (entries []En
 		case "format", "older":
 		case "dropped":
 			ok = m.Value.Is(tree.List)
-		case "unreadable":
+		case "unreadable", "rules":
 			ok = m.Value.Is(tree.String)
 		case "replaced":
 			ok = m.Value.Is(tree.Object)
-		case "rules":
-			ok = m.Value.Is(tree.String)
-		case "hidden", "values":
-			into, ok = decodeMembers(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
-				e.Value, e.Hidden = value, m.Name == "hidden"
-				return len(e.At) > 0
-			})
-		case "orders":
-			into, ok = decodeMembers(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
-				e.Kind = Order
-				for _, name := range value.Elems() {
-					e.Order = append(e.Order, name.Text())
-				}
-				return value.Is(tree.List)
-			})
-		case "absent":
-			into, ok = decodeElements(a, m.Value, into, func(e *Entry, value *tree.Node) bool {
-				e.Kind = Absent
-				return e.decodeAddress(a, value.Text()) && value.Is(tree.String) && len(e.At) > 0
-			})
-		case "inserts":
-			into, ok = decodeElements(a, m.Value, into, func(e *Entry, value *tree.Node) bool { return e.decodeInsert(a, value) })
+		case "hidden", "values", "absent", "orders":
+			into, ok = decodeGroup(a, m, into)
 		default:
 			ok = false
 		}
@@ -325,56 +267,48 @@ func decodeEntries(a *tree.Arena, object *tree.Node, into []Entry) (entries []En
 	for i := range into[start:] {
 		e := &into[start+i]
 		e.Rules = object.Get("rules").Text()
-		if replaced != nil && (e.Kind == Value || e.Kind == Absent) {
+		if replaced != nil && e.Kind == Value {
 			e.Replaced = replaced.Get(e.At.Pointer()).Text()
 		}
 	}
 	return into, true
 }
 
-func (e *Entry) decodeAddress(a *tree.Arena, pointer string) (ok bool) {
-	a.Spend(0, segmentBytes*strings.Count(pointer, "/")+copies*len(pointer))
-	e.At, ok = ParsePointer(pointer)
-	return ok
+func decodeGroup(a *tree.Arena, group tree.Member, into []Entry) (entries []Entry, ok bool) {
+	members := group.Value.Members()
+	a.Spend(0, entryBytes*len(members))
+	into = slices.Grow(into, len(members))
+	for _, m := range members {
+		var e Entry
+		if !e.decode(a, group.Name, m) {
+			return nil, false
+		}
+		into = append(into, e)
+	}
+	return into, group.Value.Is(tree.Object)
 }
 
-func (e *Entry) decodeInsert(a *tree.Arena, value *tree.Node) bool {
-	const least, withHidden = 3, 4
-	parts := value.Elems()
-	if len(parts) < least || len(parts) > withHidden || !parts[0].Is(tree.String) || !e.decodeAddress(a, parts[0].Text()) || !parts[1].Is(tree.Number) {
+func (e *Entry) decode(a *tree.Arena, group string, m tree.Member) (ok bool) {
+	a.Spend(0, segmentBytes*strings.Count(m.Name, "/")+copies*len(m.Name))
+	if e.At, ok = ParsePointer(m.Name); !ok || len(e.At) == 0 {
 		return false
 	}
-	index, err := strconv.Atoi(string(parts[1].JSON()))
-	e.Kind, e.Index, e.Value, e.Hidden = Insert, index, parts[2], len(parts) == withHidden
-	return err == nil && index >= 0
-}
-
-func decodeMembers(a *tree.Arena, object *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
-	into = grown(a, into, object.Len())
-	for _, m := range object.Members() {
-		var e Entry
-		if !e.decodeAddress(a, m.Name) || !read(&e, m.Value) {
-			return nil, false
+	switch group {
+	case "absent":
+		e.Kind, e.Replaced = Absent, m.Value.Text()
+		return m.Value.Is(tree.String)
+	case "orders":
+		e.Kind = Order
+		for _, name := range m.Value.Elems() {
+			e.Order = append(e.Order, name.Text())
 		}
-		into = append(into, e)
+		return m.Value.Is(tree.List)
 	}
-	return into, object.Is(tree.Object)
-}
-
-func decodeElements(a *tree.Arena, list *tree.Node, into []Entry, read func(*Entry, *tree.Node) bool) ([]Entry, bool) {
-	into = grown(a, into, list.Len())
-	for _, value := range list.Elems() {
-		var e Entry
-		if !read(&e, value) {
-			return nil, false
-		}
-		into = append(into, e)
+	e.Value, e.Hidden = m.Value, group == "hidden"
+	const bits = 31
+	last := len(e.At) - 1
+	if index, err := strconv.ParseUint(e.At[last].Name, 10, bits); err == nil && e.At[last].Element {
+		e.Kind, e.At, e.Index = Insert, e.At[:last], int(index)
 	}
-	return into, list.Is(tree.List)
-}
-
-// grown makes room for entries.
-func grown(a *tree.Arena, entries []Entry, more int) []Entry {
-	a.Spend(0, entryBytes*more)
-	return slices.Grow(entries, more)
+	return true
 }

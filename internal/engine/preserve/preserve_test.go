@@ -129,9 +129,10 @@ func TestFormat(t *testing.T) {
 	}
 	data := Data{
 		Entries: []Entry{
-			{At: at("/a"), Value: value, Rules: "new"},
+			{At: at("/a"), Value: value, Replaced: "87654321", Rules: "new"},
 			{At: at("/b/[name=\"x~1y\"]/c"), Value: value, Hidden: true, Rules: "new"},
 			{Kind: Absent, At: at("/d"), Replaced: "12345678", Rules: "new"},
+			{Kind: Insert, At: at("/l"), Value: value, Index: 2, Hidden: true, Rules: "new"},
 			{Kind: Insert, At: at("/l"), Value: value, Index: 2, Hidden: true, Rules: "new"},
 			{Kind: Order, At: at("/l"), Order: []string{"#1", "=2"}, Rules: "new"},
 			{At: at("/older"), Value: value, Rules: "old"},
@@ -139,8 +140,8 @@ func TestFormat(t *testing.T) {
 		Unreadable: "other", Dropped: []string{"/gone"},
 	}
 	text := string(data.Encode())
-	expect.Equal(t, "the text", `{"format":3,"rules":"new","hidden":{"/b/[name=\"x~1y\"]/c":{"b":[1]}},"values":{"/a":{"b":[1]}},"absent":["/d"],"replaced":{"/d":"12345678"},`+
-		`"inserts":[["/l",2,{"b":[1]},true]],"orders":{"/l":["#1","=2"]},"older":{"rules":"old","values":{"/older":{"b":[1]}}},"dropped":["/gone"],"unreadable":"other"}`, text)
+	expect.Equal(t, "the text", `{"format":3,"rules":"new","hidden":{"/b/[name=\"x~1y\"]/c":{"b":[1]},"/l/[2]":{"b":[1]},"/l/[3]":{"b":[1]}},"values":{"/a":{"b":[1]}},"absent":{"/d":"12345678"},`+
+		`"replaced":{"/a":"87654321"},"orders":{"/l":["#1","=2"]},"older":{"rules":"old","values":{"/older":{"b":[1]}}},"dropped":["/gone"],"unreadable":"other"}`, text)
 	read, ok := Decode(a, []byte(text))
 	read.Dropped = data.Dropped
 	if !ok || string(read.Encode()) != text {
@@ -160,7 +161,7 @@ func TestFormat(t *testing.T) {
 func TestDecode(t *testing.T) {
 	for _, text := range []string{
 		``, `x`, `[]`, `{}`, `{"format":2}`, `{"format":"3"}`, `{"format":3,"new":1}`, `{"format":3,"values":[]}`, `{"format":3,"values":{"a":1}}`, `{"format":3,"values":{"":1}}`,
-		`{"format":3,"values":{"/[a":1}}`, `{"format":3,"absent":[1]}`, `{"format":3,"inserts":[["/a",-1,1]]}`, `{"format":3,"inserts":[["/a",0]]}`, `{"format":3,"inserts":[["/a","0",1]]}`,
+		`{"format":3,"values":{"/[a":1}}`, `{"format":3,"absent":[1]}`, `{"format":3,"absent":{"/a":1}}`, `{"format":3,"absent":{"":"x"}}`, `{"format":3,"orders":{"":[]}}`,
 		`{"format":3,"orders":{"/a":1}}`, `{"format":3,"rules":1}`, `{"format":3,"older":[]}`, `{"format":3,"deflate":"x"}`, `{"format":3,"deflate":1}`, `{"format":3,"unreadable":1}`,
 		strings.Repeat(`{"format":3,"older":`, 20) + "{}" + strings.Repeat("}", 20),
 	} {

@@ -36,7 +36,7 @@ func TestEntries(t *testing.T) {
 	}{
 		"none": {nil, nil, nil, nil},
 		"all kinds": {
-			map[string]string{own: `{"format":3,"hidden":{"/a":1},"absent":["/b"],"inserts":[["/l",1,{"a":1}]],"orders":{"/c":["x"]},"dropped":["/d"]}`},
+			map[string]string{own: `{"format":3,"hidden":{"/a":1,"/l/[1]":{"a":1}},"absent":{"/b":"12345678"},"orders":{"/c":["x"]},"dropped":["/d"]}`},
 			[]string{"/a 0", "/b 1", "/c 3", "/l 2"}, nil, []string{"/d"},
 		},
 		"a later format":     {map[string]string{own: `{"format":4,"values":{"/a":1}}`}, nil, []string{"v1"}, nil},
@@ -99,7 +99,7 @@ func TestFateAt(t *testing.T) {
 		"one that is lost":         {insert("/spec/l", `{"a":1}`), object(t, nil, `{"l":[{"b":2}]}`), Lost},
 		"one with its list":        {insert("/spec/l", `{"a":1}`), object(t, nil, `{}`), Lost},
 		"one with its object":      {insert("/spec/o/l", `{"a":1}`), object(t, nil, `{}`), Deleted},
-		"one is carried on":        {insert("/spec/l", `{"a":1}`), object(t, map[string]string{own: `{"format":3,"inserts":[["/spec/l",0,{"a":1}]]}`}, `{}`), CarriedOn},
+		"one is carried on":        {insert("/spec/l", `{"a":1}`), object(t, map[string]string{own: `{"format":3,"values":{"/spec/l/[0]":{"a":1}}}`}, `{}`), CarriedOn},
 		"an escaped name is there": {value("/spec/a~1b", "1"), object(t, nil, `{"a/b":1}`), Data},
 	} {
 		t.Run(name, func(t *testing.T) {
