@@ -251,7 +251,7 @@ func AddressOf(path []string) Address {
 
 // Rename returns the segment of an element with other names of its keys.
 func (s Segment) Rename(name func(key string) string) Segment {
-	keys, values := keysIn(s.Name)
+	keys, values := KeysIn(s.Name)
 	if !s.Element || len(keys) == 0 {
 		return s
 	}

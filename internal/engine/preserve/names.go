@@ -78,8 +78,8 @@ func keyName(a *tree.Arena, element *tree.Node, keys []string) string {
 	return string(name)
 }
 
-// keysIn returns the keys in the name of an element, with their values; nil if it has none.
-func keysIn(name string) (keys, values []string) {
+// KeysIn returns the keys in the name of an element, with their values as JSON; nil if it has none.
+func KeysIn(name string) (keys, values []string) {
 	a := tree.NewArena()
 	defer a.Free()
 	for rest := name; rest != ""; {

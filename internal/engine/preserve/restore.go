@@ -38,8 +38,6 @@ type restorer struct {
 	// needed.
 	schemas    map[*tree.Node]Schema
 	otherNames map[keyedList]map[string]string
-	// counts has how often lists have an element, by its digest.
-	counts map[*tree.Node]map[string]int
 	// shown is what the other version has of base and the entries that are restored so far.
 	shown *tree.Node
 }
@@ -100,7 +98,7 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 		e.Fate = Superseded
 	case where.misfit:
 		return r.sortFitting(e, where, judged)
-	case e.Kind == Insert && where.schema.isSet() && r.has(where.value, e.Value):
+	case e.Kind == Insert && where.schema.isSet() && r.element(where.value, where.schema, r.name(e.Value, e.Value, nil)) != nil:
 		e.Fate = Restored // a client has made the element again
 	case e.Kind == Value && e.Value.Is(tree.Object) && where.value.Is(tree.Object):
 		// A client has made the object again: each member is by itself.
@@ -192,7 +190,7 @@ func (r *restorer) otherName(list *tree.Node, s Schema, name string) string {
 	if strings.HasPrefix(name, "#") && ordinal != "" {
 		return "" // of elements that were equal, one is gone
 	}
-	keys, _ := keysIn(name)
+	keys, _ := KeysIn(name)
 	of := keyedList{list, strings.Join(keys, ",")}
 	if r.otherNames[of] == nil {
 		if r.otherNames == nil {
@@ -275,17 +273,6 @@ func (r *restorer) keyed(at Address, list *tree.Node, s Schema, value *tree.Node
 		return nil
 	}
 	return at.with(Segment{Name: name, Element: true})
-}
-
-// has reports whether a list has an element. Lists are counted once.
-func (r *restorer) has(list, value *tree.Node) bool {
-	if r.counts[list] == nil {
-		if r.counts == nil {
-			r.counts = map[*tree.Node]map[string]int{}
-		}
-		r.counts[list] = count(r.Arena, list.Elems())
-	}
-	return r.counts[list][r.Digest(value)] > 0
 }
 
 // elementsOf returns the elements of a list that a client has made again as entries of their own.

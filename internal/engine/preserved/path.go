@@ -6,6 +6,7 @@ package preserved
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,11 @@ func indexOf(list []any, segment string) int {
 	if !isSelector(segment) {
 		return -1
 	}
-	keys := keysIn(segment)
+	names, values := preserve.KeysIn(segment[1 : len(segment)-1])
+	keys := make(map[string]any, len(names))
+	for i, name := range names {
+		keys[name], _ = Decode([]byte(values[i])) // it was read from JSON
+	}
 	for i, element := range list {
 		if hasKeys(element, keys) {
 			return i
@@ -108,28 +113,11 @@ func indexOf(list []any, segment string) int {
 func hasKeys(element any, keys map[string]any) bool {
 	object, ok := element.(map[string]any)
 	for name, value := range keys {
-		if !ok || object[name] != value {
+		if !ok || !reflect.DeepEqual(object[name], value) {
 			return false
 		}
 	}
 	return ok && len(keys) > 0
-}
-
-// keysIn reads the keys in [name="http",port=80]. It returns nil if they are malformed.
-func keysIn(selector string) map[string]any {
-	rest, keys := selector[1:len(selector)-1], map[string]any{}
-	for rest != "" {
-		name, after, found := strings.Cut(rest, "=")
-		decoder := json.NewDecoder(strings.NewReader(after))
-		decoder.UseNumber()
-		var value any
-		if !found || decoder.Decode(&value) != nil || isContainer(value) {
-			return nil
-		}
-		keys[name] = value
-		rest = strings.TrimPrefix(after[decoder.InputOffset():], ",")
-	}
-	return keys
 }
 
 // Decode reads JSON, and keeps the text of numbers.
