@@ -20,7 +20,7 @@ func (r *restorer) judge(entries []*Entry) {
 		return
 	}
 	// Without an edit, all comes back: then only what the way back does not read may differ.
-	if r.isUnedited(rest) {
+	if r.other.shows(r.Arena, r.show(false, rest...), r.live, r.back.Unread()) {
 		r.accept(rest)
 		return
 	}
@@ -50,36 +50,22 @@ func (r *restorer) accept(entries []*Entry) {
 	r.restored = append(r.restored, entries...)
 }
 
-// isUnedited reports whether the other version shows of all entries just what it has, or what means the same here and
-// comes back there.
-func (r *restorer) isUnedited(entries []*Entry) bool {
-	seen := r.show(false, entries...)
-	if r.other.shows(r.Arena, seen, r.live, r.back.Unread()) {
-		return true
-	}
-	again := r.apply(r.back, seen)
-	return r.schema.shows(r.Arena, again, r.base, nil) && r.other.shows(r.Arena, r.apply(r.seen, again), seen, r.back.Unread())
-}
-
-func (r *restorer) apply(f Function, value *tree.Node) *tree.Node {
-	r.NewRun()
-	return f.Apply(value, false)
-}
-
 // agreed returns the entries at places where base has what it had when they were written, or what the way there and back
-// has, with or without all entries. Anything else there was written by a client of the other version, and comes from
+// has. Anything else there was written by a client of the other version, and comes from
 // something that has no place in this one.
 func (r *restorer) agreed(entries []*Entry) (agreed []*Entry) {
-	var ways []*tree.Node
+	var again *tree.Node
 	for _, e := range entries {
 		if value, _ := r.find(r.base, r.schema, e.At); r.isReplaced(e, location{value: value}) {
 			agreed = append(agreed, e)
 			continue
 		}
-		if ways == nil {
-			ways = []*tree.Node{r.apply(r.back, r.show(false)), r.apply(r.back, r.show(false, entries...))}
+		if again == nil {
+			shown := r.show(false)
+			r.NewRun()
+			again = r.back.Apply(shown, false)
 		}
-		if r.agrees(ways[0], e.At) || r.agrees(ways[1], e.At) {
+		if r.agrees(again, e.At) {
 			agreed = append(agreed, e)
 		} else {
 			r.supersede(e)
