@@ -6,6 +6,7 @@ package conversion
 import (
 	"slices"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
@@ -22,6 +23,9 @@ func (b bound) Apply(value *tree.Node, keepEmptied bool) *tree.Node {
 	b.of.keepEmptied, b.of.scopes = keepEmptied, append(b.of.scopes[:0], b.around...)
 	return b.apply(b.of, value)
 }
+
+// IsCostly leaves half of what expressions may cost to the conversion: an object with many edits stays readable.
+func (b bound) IsCostly() bool { return b.of.expressions.Spent() > expression.BudgetLimit/2 }
 
 func (b bound) Unread() *preserve.Paths   { return b.unread }
 func (b bound) Dropped() *preserve.Paths  { return b.dropped }

@@ -56,6 +56,28 @@ func TestForgedElementsHaveTheSameBudget(t *testing.T) {
 	expect.Equal(t, "field", ".l[*].same", wantError[*conversion.BudgetError](t, "forged", err).Field)
 }
 
+// TestManyEditsStayReadable edits elements of a list that one expression reads as a whole: what would cost too much to judge stays
+// preserved, and the object comes back.
+func TestManyEditsStayReadable(t *testing.T) {
+	const list = "{type: array, maxItems: 1000, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], " +
+		"items: {type: object, required: [name], properties: {name: {type: string, maxLength: 10}, %s: {type: string, maxLength: 10}%s}}}"
+	c := converterOf(t, between(t, "l: "+fmt.Sprintf(list, "a", ", b: {type: string, maxLength: 10}"), "m: "+fmt.Sprintf(list, "ab", ""), `{cel: {from: {l: .l}, to: {m: .m},
+		forward: {m: "self.l.map(e, {'name': e.name, 'ab': e.a + e.?b.orValue('')})"}, backward: {l: "self.m.map(e, {'name': e.name, 'a': e.ab})"}}}`))
+	var elements []string
+	for i := range 400 {
+		elements = append(elements, fmt.Sprintf(`{"name":"n%d","a":"a%d","b":"own"}`, i, i))
+	}
+	there := convert(t, c, named("v1", "", `"l":[`+strings.Join(elements, ",")+`]`), "v2")
+	for i := range 50 {
+		there = strings.Replace(there, fmt.Sprintf(`"ab":"a%down"`, 8*i), `"ab":"edited"`, 1)
+	}
+	back := convert(t, c, there, "v1")
+	expect.Equal(t, "edits", 50, strings.Count(back, `"a":"edited"`))
+	if unedited := strings.Count(back, `"b":"own"`) + strings.Count(back, `]/b\":\"own\"`); unedited < 350 || unedited > 400 {
+		t.Errorf("%d values are restored or preserved, want those of the 350 elements that are not edited: %s", unedited, back)
+	}
+}
+
 // TestStop checks that a conversion calls stop from time to time, but not for a small object.
 func TestStop(t *testing.T) {
 	c := costlyConverter(t)

@@ -175,7 +175,7 @@ func (r *restorer) try(groups [][]*Entry) {
 	all := slices.Concat(groups...)
 	switch {
 	case len(all) == 0:
-	case r.Work > r.work:
+	case r.Work > r.work, r.seen.IsCostly():
 		for _, e := range all {
 			r.carry(e)
 		}

@@ -24,6 +24,8 @@ type Function interface {
 	// Apply returns what the value becomes, nil for nothing. It does not change the value. keepEmptied keeps objects
 	// that only existed for what rules have taken out of them.
 	Apply(value *tree.Node, keepEmptied bool) *tree.Node
+	// IsCostly reports whether Apply has taken so much that it is for nothing but the conversion itself from now on.
+	IsCostly() bool
 	// Unread are the paths that Apply does not read.
 	Unread() *Paths
 	// Dropped are the paths that are lost on purpose.
@@ -85,7 +87,7 @@ func (v *Versions) Convert(x *tree.Node, preserved, own []Entry) (y *tree.Node, 
 		})
 	}
 	const conversions = 2
-	if conversions*cost < maxHiding {
+	if conversions*cost < maxHiding && !v.Back.IsCostly() {
 		v.hide(d, again, y)
 	}
 	return y, carried, d.withOwn(own, x, v.Source)
@@ -121,7 +123,7 @@ const maxSuperseding = 1 << 20
 func (v *Versions) supersedeOne(absent []*Entry, convert func() bool) {
 	end := v.Work + maxSuperseding
 	for _, e := range absent {
-		if v.Work > end {
+		if v.Work > end || v.There.IsCostly() {
 			break
 		}
 		if e.isSuperseded = true; convert() {
@@ -214,7 +216,7 @@ func (v *Versions) hide(d *differ, again, y *tree.Node) {
 	end := v.Work + maxHiding
 	var find func(some []*Entry)
 	find = func(some []*Entry) {
-		if v.Work > end {
+		if v.Work > end || v.Back.IsCostly() {
 			return // they count as shown
 		}
 		left := make(map[*Entry]bool, len(some))

@@ -23,6 +23,7 @@ type anyFunction struct {
 }
 
 func (f anyFunction) Apply(value *tree.Node, _ bool) *tree.Node         { return f.inside(value) }
+func (anyFunction) IsCostly() bool                                      { return false }
 func (anyFunction) Unread() *Paths                                      { return nil }
 func (anyFunction) Dropped() *Paths                                     { return nil }
 func (anyFunction) Together() *Paths                                    { return nil }
