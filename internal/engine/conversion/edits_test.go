@@ -96,6 +96,13 @@ var edits = map[string]struct {
 		object: `"l":[{"name":"a","w":"2"},{"name":"b","w":"2"},{"name":"eth0","w":"1"},{"name":"c","w":"2"}]`, edit: `"w":"1"`, with: `"w":"0"`,
 		want: `"l":[{"name":"eth0","w":"2"},{"name":"eth1","w":"2"},{"name":"eth2","w":"0"},{"name":"eth3","w":"2"}]`,
 	},
+	"a field between two that one expression reads": {
+		v1: "a: {type: string}, b: {type: string}, c: {type: string}", v2: "joined: {type: string}, seconds: {type: integer}",
+		rules: `{cast: {from: .b, to: .seconds, as: Seconds}}, {cel: {from: {a: .a, c: .c}, to: {j: .joined},
+			forward: {j: "self.?a.orValue('') + self.?c.orValue('')"}, backward: {a: self.j, c: optional.none()}}}`,
+		object: `"a":"x","b":"90000ms","c":"y"`, edit: `"seconds":90`, with: `"seconds":30`,
+		want: `"a":"x","b":"30s","c":"y"`,
+	},
 	"one of two fields that are computed from one": {
 		v1: "gates: {type: object, additionalProperties: {type: boolean}}", v2: "live: {type: boolean}, label: {type: string}",
 		rules:  `{cel: {from: {g: .gates}, to: {live: .live}, forward: {live: "'live' in self.g ? self.g['live'] : false"}, backward: {g: "{'live': self.live}"}}}`,
