@@ -6,6 +6,7 @@
 package findings
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -79,10 +80,10 @@ type message struct {
 }
 
 type result struct {
-	RuleID    string     `json:"ruleId"`
-	Level     Level      `json:"level"`
-	Message   message    `json:"message"`
-	Locations []location `json:"locations,omitempty"`
+	RuleID    string      `json:"ruleId"`
+	Level     Level       `json:"level"`
+	Message   message     `json:"message"`
+	Locations [1]location `json:"locations"`
 }
 
 type location struct {
@@ -92,7 +93,7 @@ type location struct {
 		} `json:"artifactLocation"`
 		Region struct {
 			StartLine int `json:"startLine"`
-		} `json:"region,omitzero"`
+		} `json:"region"`
 	} `json:"physicalLocation"`
 }
 
@@ -106,15 +107,11 @@ func (r *Report) WriteSARIF(w io.Writer) error {
 		driver.Rules = append(driver.Rules, descriptor{rule.ID, message{rule.Description}})
 	}
 	for _, finding := range r.Findings {
-		found := result{RuleID: finding.Rule, Level: finding.Level, Message: message{finding.Message}}
-		if finding.Path != "" {
-			place := location{}
-			file := url.URL{Path: filepath.ToSlash(filepath.Clean(finding.Path))}
-			place.PhysicalLocation.ArtifactLocation.URI = file.String()
-			place.PhysicalLocation.Region.StartLine = finding.Line
-			found.Locations = []location{place}
-		}
-		one.Results = append(one.Results, found)
+		// GitHub refuses a log with a result that has no place, or a place without a line.
+		place, file := location{}, url.URL{Path: filepath.ToSlash(filepath.Clean(cmp.Or(finding.Path, r.Subject)))}
+		place.PhysicalLocation.ArtifactLocation.URI = file.String()
+		place.PhysicalLocation.Region.StartLine = max(1, finding.Line)
+		one.Results = append(one.Results, result{finding.Rule, finding.Level, message{finding.Message}, [1]location{place}})
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
