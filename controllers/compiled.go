@@ -19,7 +19,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
-	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 )
 
 // compiledRules caches compiled rules: they are compiled once for each generation of a policy and
@@ -62,7 +61,7 @@ var compilations = make(slots, runtime.GOMAXPROCS(0))
 func compileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.DeclarativeConverter) compile.Result {
 	compilations <- struct{}{}
 	defer compilations.release()
-	result := verify.CompileRules(crd, rules)
+	result := crds.CompileRules(crd, rules)
 	result.Leaves = nil
 	return result
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds/restrict"
-	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 )
 
 // Format is raised when a reader of an older Report would misread it. New fields
@@ -109,7 +108,7 @@ func compileSide(side Side) compiled {
 		c.errors = []string{"spec.converter.declarative: the policy has no rules to compare: only this kind of converter has rules"}
 		return c
 	}
-	c.result = verify.CompileRules(side.CRD, rules)
+	c.result = crds.CompileRules(side.CRD, rules)
 	for _, err := range c.result.Errors {
 		c.errors = append(c.errors, err.Error())
 	}

@@ -4,8 +4,6 @@
 package crds
 
 import (
-	"slices"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,32 +61,3 @@ func withDefaults(conversion *apiextensionsv1.CustomResourceConversion) *apiexte
 
 // String names the XRD as kubectl does.
 func (c *Composite) String() string { return object(CompositeKind, CompositeGroup, c.Name) }
-
-// crossplaneFields are the fields of composite resources that Crossplane 2 adds to spec and status. A field of
-// the XRD with such a name is replaced.
-var crossplaneFields = map[string][]string{
-	"spec": {
-		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector",
-		"compositionUpdatePolicy", "resourceRefs", "writeConnectionSecretToRef",
-	},
-	"status": {"claimConditionTypes", "conditions", "connectionDetails"},
-}
-
-// WrittenByCrossplane reports that a path is in a field that Crossplane adds to each version. With a scope
-// other than LegacyCluster, its fields are in an object crossplane, and the conditions in the status.
-func WrittenByCrossplane(crd *apiextensionsv1.CustomResourceDefinition, path []string) bool {
-	if CompositeOf(crd) == nil || len(path) < 2 {
-		return false
-	}
-	legacy := slices.ContainsFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-			return false
-		}
-		_, has := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["compositionRef"]
-		return has
-	})
-	if legacy {
-		return slices.Contains(crossplaneFields[path[0]], path[1])
-	}
-	return path[1] == "crossplane" && crossplaneFields[path[0]] != nil || path[0] == "status" && path[1] == "conditions"
-}

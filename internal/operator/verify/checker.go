@@ -33,7 +33,7 @@ func Compile(policy *v1alpha1.ConversionPolicy, crd *apiextensionsv1.CustomResou
 	if rules == nil {
 		return compile.Result{}, []RuleError{{"spec.converter.declarative", "the policy has no rules to test: only this kind of converter has rules"}}
 	}
-	result := CompileRules(crd, rules)
+	result := crds.CompileRules(crd, rules)
 	var errs []RuleError
 	for _, err := range result.Errors {
 		errs = append(errs, RuleError{err.Field, err.ErrorBody()})

@@ -15,6 +15,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/migration/contract"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -82,9 +83,9 @@ func (c *Cluster) compile() compile.Result {
 		return compile.Result{}
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{Spec: c.State.CRD.Spec}
-	crd.Name, crd.Spec.Conversion = c.State.CRD.Name, nil
+	crd.Name, crd.OwnerReferences, crd.Spec.Conversion = c.State.CRD.Name, c.State.CRD.OwnerReferences, nil
 	if !equality.Semantic.DeepEqual(last.rules, rules) || !equality.Semantic.DeepEqual(last.crd, crd) {
-		last.rules, last.crd, last.result = rules.DeepCopy(), crd.DeepCopy(), compile.Compile(crd, rules)
+		last.rules, last.crd, last.result = rules.DeepCopy(), crd.DeepCopy(), crds.CompileRules(crd, rules)
 	}
 	return last.result
 }

@@ -1,10 +1,11 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package verify
+package crds
 
 import (
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,7 +13,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
-	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 )
 
 // CompileRules compiles rules for a CustomResourceDefinition, and refuses those for fields that Crossplane
@@ -39,8 +39,37 @@ func CompileRules(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1
 // ofCrossplane says that Crossplane writes the field at a path; it is empty if it does not.
 func ofCrossplane(crd *apiextensionsv1.CustomResourceDefinition, text string) string {
 	path, err := conversion.ParsePath(text)
-	if err != nil || !crds.WrittenByCrossplane(crd, path) {
+	if err != nil || !writtenByCrossplane(crd, path) {
 		return ""
 	}
 	return fmt.Sprintf("Crossplane writes %s, which is copied: leave it out of the rules, or give the field of your own another name in the CompositeResourceDefinition", path[:2])
+}
+
+// crossplaneFields are the fields of composite resources that Crossplane 2 adds to spec and status. A field of
+// the XRD with such a name is replaced.
+var crossplaneFields = map[string][]string{
+	"spec": {
+		"claimRef", "compositionRef", "compositionRevisionRef", "compositionRevisionSelector", "compositionSelector",
+		"compositionUpdatePolicy", "resourceRefs", "writeConnectionSecretToRef",
+	},
+	"status": {"claimConditionTypes", "conditions", "connectionDetails"},
+}
+
+// writtenByCrossplane reports that a path is in a field that Crossplane adds to each version. With a scope
+// other than LegacyCluster, its fields are in an object crossplane, and the conditions in the status.
+func writtenByCrossplane(crd *apiextensionsv1.CustomResourceDefinition, path []string) bool {
+	if CompositeOf(crd) == nil || len(path) < 2 {
+		return false
+	}
+	legacy := slices.ContainsFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			return false
+		}
+		_, has := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["compositionRef"]
+		return has
+	})
+	if legacy {
+		return slices.Contains(crossplaneFields[path[0]], path[1])
+	}
+	return path[1] == "crossplane" && crossplaneFields[path[0]] != nil || path[0] == "status" && path[1] == "conditions"
 }

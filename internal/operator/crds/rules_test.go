@@ -1,7 +1,7 @@
 // Copyright The conversion-operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package verify
+package crds
 
 import (
 	"testing"
@@ -46,18 +46,15 @@ func TestCompileRulesOfCrossplane(t *testing.T) {
 			if !test.unmanaged {
 				crd.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: crd.Name, Controller: new(true)}}
 			}
-			policy := &v1alpha1.ConversionPolicy{}
-			policy.Spec.Converter = v1alpha1.Converter{Type: v1alpha1.ConverterDeclarative, Declarative: &v1alpha1.DeclarativeConverter{
-				Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1", Rules: []v1alpha1.Rule{rule}}}}}
-			result, errs := Compile(policy, crd)
+			result := CompileRules(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1", Rules: []v1alpha1.Rule{rule}}}})
 			expect.Equal(t, "there is a ruleset", test.field == "", result.Ruleset != nil)
 			if test.field == "" {
-				expect.Equal(t, "errors", nil, errs)
+				expect.Equal(t, "errors", 0, len(result.Errors))
 				return
 			}
-			expect.Equal(t, "number of errors", 1, len(errs))
-			expect.Equal(t, "path", "spec.converter.declarative.spokes[0].rules[0]"+test.path, errs[0].Path)
-			expect.Contains(t, "message", errs[0].Message, "Crossplane writes "+test.field+", which is copied: ")
+			expect.Equal(t, "number of errors", 1, len(result.Errors))
+			expect.Equal(t, "path", "spec.converter.declarative.spokes[0].rules[0]"+test.path, result.Errors[0].Field)
+			expect.Contains(t, "message", result.Errors[0].Detail, "Crossplane writes "+test.field+", which is copied: ")
 		})
 	}
 }
