@@ -233,9 +233,9 @@ const (
 	ReasonRetiring = "Retiring"
 	// ReasonCheckFailed: the operator could not remove the name of the version from all objects, or not search for all that name it; it tries again.
 	ReasonCheckFailed = "CheckFailed"
-	// ReasonSoaking: the next step waits until its time has come.
+	// ReasonSoaking: the next step waits until its time has come, such as the end of a time without requests.
 	ReasonSoaking = "Soaking"
-	// ReasonBlocked: the next step waits for what the message says: the last request of a client, or, in a rotation, CustomResourceDefinitions whose caBundle does not change.
+	// ReasonBlocked: the next step waits for what the message says: a change by a user, or, in a rotation, CustomResourceDefinitions whose caBundle does not change.
 	ReasonBlocked = "Blocked"
 )
 

@@ -88,7 +88,7 @@ func (k *kind) checkPromoted(t *testing.T) {
 // checkDeprecated: clients get a warning, and their requests keep the version served.
 func (k *kind) checkDeprecated(t *testing.T) {
 	t.Helper()
-	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonBlocked, nil)
+	waitFor(t, k.name, v1alpha1.VersionsRetiredCondition, metav1.ConditionFalse, v1alpha1.ReasonSoaking, []string{"a client requested v1beta1 recently"})
 	version := k.version(t, "v1beta1")
 	if !version.Deprecated || !strings.Contains(*version.DeprecationWarning, "use "+k.group+"/v1 CronTab") {
 		t.Errorf("v1beta1 is deprecated %t: %s", version.Deprecated, *version.DeprecationWarning)

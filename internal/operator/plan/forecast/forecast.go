@@ -254,7 +254,7 @@ func (d *driver) wait(decided plan.Plan, gate metav1.Condition) (ended bool) {
 	switch {
 	case decided.RecheckAfter <= 0, d.State.Policy.Spec.Paused, apimeta.IsStatusConditionTrue(conditions, v1alpha1.StalledCondition):
 		return true
-	case ready && retires && gate.Reason == v1alpha1.ReasonBlocked && !d.requested():
+	case ready && retires && gate.Reason == v1alpha1.ReasonBlocked:
 		return true
 	case ready && retires:
 		limit = d.soaks()
@@ -269,13 +269,6 @@ func (d *driver) wait(decided plan.Plan, gate metav1.Condition) (ended bool) {
 	}
 	d.State.Now = d.State.Now.Add(decided.RecheckAfter)
 	return false
-}
-
-// requested reports that a client requested a version that is to be retired, which blocks it for some time.
-func (d *driver) requested() bool {
-	return slices.ContainsFunc(d.State.Policy.Status.Retirement, func(record v1alpha1.RetirementStatus) bool {
-		return record.LastRequested != nil && d.State.Left(record.LastRequested, d.soaks()) > 0
-	})
 }
 
 // soaks is how long a retirement may wait without a write.

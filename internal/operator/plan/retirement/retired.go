@@ -136,7 +136,8 @@ func (r *Retirement) unserve(entry *v1alpha1.Retirement, record *v1alpha1.Retire
 	}
 	if r.lately(name) {
 		r.work.Recheck(r.Left(record.LastRequested, after+requestsInterval))
-		return gate.Pending(v1alpha1.ReasonBlocked, fmt.Sprintf("the operator stops serving %s after %s without requests", name, humanize.HumanDuration(after)))
+		return gate.Pending(v1alpha1.ReasonSoaking, fmt.Sprintf("a client requested %s recently; the operator stops serving it after %s without requests: move clients to %s",
+			name, humanize.HumanDuration(after), crds.StorageVersion(r.CRD)))
 	}
 	left, looked := r.Left(record.DeprecatedTime, after), after == 0 || r.looked(record.DeprecatedTime.Add(after))
 	switch {
