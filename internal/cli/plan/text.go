@@ -28,9 +28,7 @@ func (r *Report) WriteText(w io.Writer, colors terminal.Colors) error {
 		}
 	}
 	r.writeEnd(out, colors)
-	for _, failing := range r.Failing {
-		fmt.Fprintf(out, "  %s: %s\n", terminal.OneLine(failing.Object), terminal.OneLine(failing.Message))
-	}
+	writeList(out, colors, "Objects that fail", r.Failing, func(failing forecast.Failing) string { return failing.Object + ": " + failing.Message })
 	writeList(out, colors, "What has to be true outside", r.Needs, func(need Need) string { return string(need.Of) + ": " + need.Text })
 	writeList(out, colors, "What this forecast assumes", r.Assumptions, func(text string) string { return text })
 	_, err := io.WriteString(w, out.String())
@@ -55,9 +53,6 @@ func (r *Report) writeEnd(out *strings.Builder, colors terminal.Colors) {
 				fmt.Fprintf(out, "         %s\n", advice.Command)
 			}
 		}
-	}
-	if len(r.Failing) > 0 {
-		fmt.Fprintf(out, "\n%s\n", colors.In(terminal.Bold, "Objects that fail"))
 	}
 }
 
