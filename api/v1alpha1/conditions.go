@@ -173,7 +173,7 @@ const (
 	ReasonConfiguring = "Configuring"
 	// ReasonForeignConversion: the CustomResourceDefinition already converts through another webhook, or an annotation makes an injector write caBundle.
 	ReasonForeignConversion = "ForeignConversion"
-	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims.
+	// ReasonCompositeNotUsable: Crossplane generates the CustomResourceDefinition, and its CompositeResourceDefinition does not exist, or has claims, which would be converted, too.
 	ReasonCompositeNotUsable = "CompositeNotUsable"
 	// ReasonAdmissionDrifted: another client changed or deleted the ValidatingWebhookConfiguration by which API servers refuse objects that are too large to be converted.
 	ReasonAdmissionDrifted = "AdmissionDrifted"

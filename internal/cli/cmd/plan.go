@@ -63,8 +63,9 @@ the kind, as verify --live does.
 
 --local reads no cluster: nothing of the policy exists yet, and objects are those of -f.
 
-Rights: get of conversionpolicies, and of customresourcedefinitions; list of the objects
-and of converterfleets; and in the operator's namespace what the role "view" allows.
+Rights: get of conversionpolicies, of customresourcedefinitions, and of the
+compositeresourcedefinition of a kind that Crossplane generates; list of the objects and
+of converterfleets; and in the operator's namespace what the role "view" allows.
 
 Exit codes:
   0  at the end, the policy is Ready, or deleted

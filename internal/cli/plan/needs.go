@@ -77,6 +77,9 @@ func (in Input) needs(report *Report, policy *v1alpha1.ConversionPolicy) []Need 
 func (in Input) assumptions(report *Report, policy *v1alpha1.ConversionPolicy) []string {
 	all := []string{"converter pods start, and answer as they should; their certificates are valid, and an API server reaches them"}
 	if in.FromFiles {
+		if warning := crds.ClaimsWarning(in.CRD); warning != "" {
+			all = append(all, warning)
+		}
 		all = append(all, "there is no cluster: no converter runs, the fleet of the policy exists, and the CustomResourceDefinition is as in the file")
 	}
 	for _, pod := range in.State.Pods {

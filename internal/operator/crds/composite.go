@@ -4,6 +4,8 @@
 package crds
 
 import (
+	"fmt"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,36 @@ func (c *Composite) Claims() string {
 		return ""
 	}
 	return c.Spec.ClaimNames.Plural + "." + c.Spec.Group
+}
+
+// Other is the name of the other CustomResourceDefinition that Crossplane generates from the XRD; empty if there is none.
+func (c *Composite) Other(crd string) string {
+	if claims := c.Claims(); claims == "" || crd != claims {
+		return claims
+	}
+	return c.Name
+}
+
+// OneKind says why an XRD with claims is not converted.
+const OneKind = "Crossplane copies its spec.conversion to composite resources and claims, and a policy converts and migrates one kind"
+
+// OfClaims reports that Crossplane generates a CustomResourceDefinition for claims. That of the composite
+// resources has the name of the XRD.
+func OfClaims(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	owner := CompositeOf(crd)
+	return owner != nil && owner.Name != crd.Name
+}
+
+// ClaimsWarning says that a kind with claims is not converted; empty if the CustomResourceDefinition shows that it
+// has none.
+func ClaimsWarning(crd *apiextensionsv1.CustomResourceDefinition) string {
+	switch {
+	case OfClaims(crd):
+		return fmt.Sprintf("the operator converts no claims: it is the definition of those of %s; %s", WriterOf(crd).Source, OneKind)
+	case CompositeOf(crd) != nil && isLegacy(crd):
+		return fmt.Sprintf("the operator does not convert the kind if %s has claimNames: %s", WriterOf(crd).Source, OneKind)
+	}
+	return ""
 }
 
 // ByPackage is the package revision that writes the XRD as a whole; empty if none does.

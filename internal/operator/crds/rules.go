@@ -61,15 +61,19 @@ func writtenByCrossplane(crd *apiextensionsv1.CustomResourceDefinition, path []s
 	if CompositeOf(crd) == nil || len(path) < 2 {
 		return false
 	}
-	legacy := slices.ContainsFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	if isLegacy(crd) {
+		return slices.Contains(crossplaneFields[path[0]], path[1])
+	}
+	return path[1] == "crossplane" && crossplaneFields[path[0]] != nil || path[0] == "status" && path[1] == "conditions"
+}
+
+// isLegacy reports that the XRD has the scope LegacyCluster, the only one with claims.
+func isLegacy(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 			return false
 		}
 		_, has := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["compositionRef"]
 		return has
 	})
-	if legacy {
-		return slices.Contains(crossplaneFields[path[0]], path[1])
-	}
-	return path[1] == "crossplane" && crossplaneFields[path[0]] != nil || path[0] == "status" && path[1] == "conditions"
 }

@@ -4,6 +4,7 @@
 package crds
 
 import (
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -46,6 +47,8 @@ func TestCompileRulesOfCrossplane(t *testing.T) {
 			if !test.unmanaged {
 				crd.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v2", Kind: "CompositeResourceDefinition", Name: crd.Name, Controller: new(true)}}
 			}
+			claims := ClaimsWarning(crd)
+			expect.Equal(t, "there may be claims", !test.unmanaged && test.fields == legacy, strings.Contains(claims, "if compositeresourcedefinitions.apiextensions.crossplane.io/widgets.example.com has claimNames"))
 			result := CompileRules(crd, &v1alpha1.DeclarativeConverter{Hub: "v1", Spokes: []v1alpha1.Spoke{{Version: "v1beta1", Rules: []v1alpha1.Rule{rule}}}})
 			expect.Equal(t, "there is a ruleset", test.field == "", result.Ruleset != nil)
 			if test.field == "" {

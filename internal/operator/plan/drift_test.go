@@ -247,14 +247,11 @@ func TestAnOldPlanIsDriftToo(t *testing.T) {
 
 // generatedByCrossplane: Crossplane writes the CustomResourceDefinition from an XRD.
 func generatedByCrossplane(w *world) {
-	generated := func(text string) {
-		w.applyCRD(text)
-		w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
-			Kind: "CompositeResourceDefinition", Name: crontabs, UID: "uid-of-the-xrd", Controller: new(true)}}
-	}
 	w.observed.Policy.Spec.Migration.Mode = v1alpha1.MigrationOnTrigger
 	w.say("Crossplane generates the CustomResourceDefinition, and the operator has no rights to the XRD.")
-	generated(bothStoredOld)
+	w.applyCRD(bothStoredOld)
+	w.generatedFrom(crontabs, "{}")
+	w.observed.Composite = nil
 	w.observed.CompositeProblem = observed.CompositeProblem{Reason: v1alpha1.ReasonRightsNotGranted, Message: "no rights"}
 	w.converge()
 	w.say("The XRD is gone.")
@@ -262,12 +259,7 @@ func generatedByCrossplane(w *world) {
 	w.converge()
 	w.say("It is back, and has claims.")
 	w.observed.CompositeProblem = observed.CompositeProblem{}
-	w.observed.Composite = &crds.Composite{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition"},
-		ObjectMeta: metav1.ObjectMeta{Name: crontabs, UID: "uid-of-the-xrd"}, Spec: crds.CompositeSpec{Group: "example.com"}}
-	claims := w.observed.Composite.Spec
-	read(w.t, "{group: example.com, claimNames: {plural: claims}}", &claims)
-	w.observed.Composite.Spec = claims
+	w.generatedFrom(crontabs, "{group: example.com, claimNames: {plural: claims}}")
 	w.converge()
 	w.say("This is the CustomResourceDefinition of the claims.")
 	w.observed.CRD.OwnerReferences[0].Name = "xcrontabs.example.com"
@@ -307,7 +299,7 @@ func generatedByCrossplane(w *world) {
 	w.observed.Policy.Spec.StorageVersion = "v1"
 	w.converge()
 	w.say("Its author makes that version referenceable.")
-	generated(bothStoredNew)
+	w.applyCRD(bothStoredNew)
 	w.converge()
 	w.say("A migration is asked for.")
 	w.trigger("now")
@@ -316,7 +308,7 @@ func generatedByCrossplane(w *world) {
 	w.observed.Policy.Spec.Retirement = []v1alpha1.Retirement{{Version: "v1beta1", Action: v1alpha1.RetirementRemove, After: &metav1.Duration{}}}
 	w.converge()
 	w.say("Its author removes it, and deletes the policy. Crossplane does not run.")
-	generated(onlyNew)
+	w.applyCRD(onlyNew)
 	w.delete()
 	w.converge()
 	w.say("Crossplane continues.")
@@ -324,14 +316,20 @@ func generatedByCrossplane(w *world) {
 	w.settleAPIServers()
 }
 
+// generatedFrom lets Crossplane write the CustomResourceDefinition from an XRD.
+func (w *world) generatedFrom(xrd, spec string) {
+	owner := metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "CompositeResourceDefinition", Name: xrd, UID: "uid-of-the-xrd", Controller: new(true)}
+	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{owner}
+	w.observed.Composite = &crds.Composite{TypeMeta: metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind}, ObjectMeta: metav1.ObjectMeta{Name: xrd, UID: owner.UID}}
+	read(w.t, spec, &w.observed.Composite.Spec)
+}
+
 // ofClaims is a world whose policy is for claims. It neither changes nor removes the conversion, which belongs
 // to the policy of the composite resources, although its pods are in a fleet that both may use.
 func ofClaims(t *testing.T) *world {
 	t.Helper()
 	w := active(t)
-	w.observed.CRD.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1",
-		Kind: "CompositeResourceDefinition", Name: "xcrontabs.example.com", UID: "uid-of-the-xrd", Controller: new(true)}}
-	w.observed.Composite = &crds.Composite{ObjectMeta: metav1.ObjectMeta{Name: "xcrontabs.example.com"}}
+	w.generatedFrom("xcrontabs.example.com", "{group: example.com, claimNames: {plural: crontabs}}")
 	w.WriteComposite(names.ManagedBy, w.observed.CRD.Spec.Conversion)
 	w.observed.Policy.Status.ActivatedCRD, w.observed.Policy.Status.ActiveRevisions = "", nil
 	return w

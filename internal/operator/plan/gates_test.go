@@ -206,8 +206,12 @@ var serviceChanges = changes{
 		w.observed.External = observed.External{}
 	},
 	"another client converts": func(w *world) { w.Write("helm", theirs(w.t)) },
-	"replacing: a Service":    func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
-	"being deleted":           (*world).delete,
+	"claims of Crossplane": func(w *world) {
+		w.generatedFrom(crontabs, "{group: example.com, claimNames: {plural: claims}}")
+		w.WriteComposite(names.ManagedBy, w.observed.CRD.Spec.Conversion)
+	},
+	"replacing: a Service": func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
+	"being deleted":        (*world).delete,
 }
 
 // noneChanges are where nothing converts.
@@ -219,6 +223,11 @@ var noneChanges = changes{
 	"a version that is not in use differs": func(w *world) {
 		w.observed.CRD.Spec.Versions[0].Served = false
 		w.observed.CRD.Status.StoredVersions = []string{"v1"}
+	},
+	"another storage version, with claims of Crossplane": func(w *world) {
+		w.applyCRD(equalVersions)
+		w.generatedFrom(crontabs, "{group: example.com, claimNames: {plural: claims}}")
+		w.observed.Policy.Spec.StorageVersion = "v1beta1"
 	},
 	"being deleted": (*world).delete,
 }

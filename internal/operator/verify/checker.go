@@ -92,7 +92,10 @@ func NewCompiled(
 		return c, nil
 	}
 	for _, missing := range result.Missing {
-		c.report.Warnings = append(c.report.Warnings, missing.Error())
+		c.Warn(missing.Error())
+	}
+	if warning := crds.ClaimsWarning(crd); warning != "" {
+		c.Warn(warning)
 	}
 	c.ruleset, c.report.Versions, c.report.RulesetHash, c.report.Leaves = result.Ruleset, result.Ruleset.Versions, result.Ruleset.Hash(), leavesOf(result)
 	c.seen = make([]seen, len(c.report.Leaves))

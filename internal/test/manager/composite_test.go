@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -39,14 +41,16 @@ spec:
 `
 
 // TestComposite: the conversion of a CustomResourceDefinition that Crossplane generates is written to its
-// CompositeResourceDefinition, and removed there. The test acts as Crossplane; make crossplane does without.
+// CompositeResourceDefinition, and removed there. Nothing is written while that has claims, whose
+// CustomResourceDefinition would convert through the same converter. The test acts as Crossplane; make
+// crossplane does without.
 func TestComposite(t *testing.T) {
 	const group, name = "composite.example.com", "crontabs.composite.example.com"
 	t.Parallel()
 	install(t, "components/crossplane/rights.yaml", "components/crossplane/confinement.yaml")
 	create(t, xrds, &apiextensionsv1.CustomResourceDefinition{})
 	xrd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
-		"metadata": map[string]any{"name": name}, "spec": map[string]any{"group": group}}}
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"group": group, "claimNames": map[string]any{"plural": "claims", "kind": "Claim"}}}}
 	expect.Eventually(t, "the XRD is created", func() (bool, string) {
 		err := cluster.Create(t.Context(), xrd)
 		return err == nil, fmt.Sprint(err)
@@ -57,6 +61,7 @@ func TestComposite(t *testing.T) {
 	crd.OwnerReferences = []metav1.OwnerReference{{APIVersion: xrd.GetAPIVersion(), Kind: xrd.GetKind(), Name: name, UID: xrd.GetUID(), Controller: new(true)}}
 	expect.NoError(t, cluster.Patch(t.Context(), crd, before))
 	createPolicy(t, group, shared)
+	checkClaims(t, xrd)
 	copied := copyConversion(t, xrd, func(conversion *apiextensionsv1.CustomResourceConversion) bool { return conversion != nil })
 	expect.Equal(t, "strategy of the XRD", apiextensionsv1.WebhookConverter, crds.Strategy(copied))
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
@@ -69,6 +74,22 @@ func TestComposite(t *testing.T) {
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
 	copyConversion(t, xrd, func(conversion *apiextensionsv1.CustomResourceConversion) bool { return conversion == nil })
 	waitUntilNothingIsLeft(t, name)
+}
+
+// checkClaims waits until the policy stops because of the claims of the XRD, as plan says, too. It removes the claims.
+func checkClaims(t *testing.T, xrd *unstructured.Unstructured) {
+	t.Helper()
+	name := xrd.GetName()
+	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonCompositeNotUsable, []string{name + " has claimNames, for claims."})
+	foreseen, is := foresee(t, name, nil).report.End, getPolicy(t, name)
+	expect.Equal(t, "end that plan foresees", v1alpha1.ReasonCompositeNotUsable+": "+apimeta.FindStatusCondition(is.Status.Conditions, foreseen.Condition).Message, foreseen.Reason+": "+foreseen.Message)
+	checkIdle(t, name)
+	expect.Equal(t, "strategy", apiextensionsv1.NoneConverter, crds.Strategy(getCRD(t, name)))
+	expect.Equal(t, "active revisions", 0, len(is.Status.ActiveRevisions))
+	before := xrd.GetGeneration()
+	expect.NoError(t, cluster.Patch(t.Context(), xrd, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"claimNames":null}}`))))
+	expect.Equal(t, "the only write to the XRD is this", before+1, xrd.GetGeneration())
+	patch(t, is, `{"metadata":{"annotations":{"claims":"removed"}}}`)
 }
 
 // copyConversion waits for a conversion of the XRD, and copies it to the CustomResourceDefinition, as

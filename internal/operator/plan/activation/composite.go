@@ -21,17 +21,17 @@ func (a *Activation) generated() gate.Outcome {
 	switch {
 	case a.None() && a.Unconverted():
 		return gate.Outcome{} // there is nothing to write
-	case a.OfClaims():
+	case crds.OfClaims(a.CRD):
 		return gate.Stalled(v1alpha1.ReasonCompositeNotUsable, fmt.Sprintf(
-			"it defines the claims of %s, which has one spec.conversion for composite resources and claims: delete this policy", crds.WriterOf(a.CRD).Source))
+			"it defines the claims of %s: %s: delete this policy", crds.WriterOf(a.CRD).Source, crds.OneKind))
 	case a.CompositeProblem.Message != "":
 		a.work.Recheck(converter.CompositePause)
 		return gate.Waiting(a.CompositeProblem.Reason, a.CompositeProblem.Message)
 	case xrd == nil:
 		return gate.Outcome{}
-	case xrd.Claims() != "" && a.Rulesets():
+	case xrd.Claims() != "":
 		return gate.Stalled(v1alpha1.ReasonCompositeNotUsable, fmt.Sprintf(
-			"%s has claimNames, and Crossplane copies its spec.conversion to %s, whose objects the rules do not convert: use an XRD without claims, or a converter of your own that converts both kinds", xrd, xrd.Claims()))
+			"%s has claimNames, for %s: %s: use an XRD without claims, or delete this policy and convert both kinds without the operator", xrd, xrd.Claims(), crds.OneKind))
 	case a.Injected():
 		return gate.Stalled(v1alpha1.ReasonForeignConversion,
 			"Crossplane reverts a caBundle that an injector writes to the CustomResourceDefinition: choose another type than Injected in spec.certificates")

@@ -29,7 +29,7 @@ const CompositePause = 30 * time.Second
 func (c *Converter) Switch(conversion *apiextensionsv1.CustomResourceConversion, mayWait bool) gate.Work {
 	var work gate.Work
 	switch {
-	case c.OfClaims():
+	case crds.OfClaims(c.CRD):
 	case c.CompositeProblem.Message != "":
 		work.Recheck(CompositePause)
 	case c.Composite != nil && c.ConversionIsOurs() && crds.SameConversion(c.Composite.Spec.Conversion, conversion):
@@ -45,7 +45,7 @@ func (c *Converter) Switch(conversion *apiextensionsv1.CustomResourceConversion,
 func (c *Converter) RemoveConversion() gate.Work {
 	var work gate.Work
 	switch {
-	case c.OfClaims():
+	case crds.OfClaims(c.CRD):
 	case c.CompositeProblem.Message != "":
 		work.Recheck(CompositePause)
 	case c.Composite != nil && (c.Composite.Spec.Conversion == nil || !c.ConversionIsOurs() && !c.Copied()):

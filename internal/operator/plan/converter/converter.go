@@ -94,7 +94,7 @@ func Gather(cluster observed.Cluster) *Converter {
 	c.kind = c.newKind()
 	if c.CRD != nil {
 		c.kind.choose()
-		c.Active = c.ours() && !c.adopts() && !c.OfClaims()
+		c.Active = c.ours() && !c.adopts() && !crds.OfClaims(c.CRD)
 		if c.Active {
 			c.Status.ActiveCRD, c.Status.Released = c.CRD.UID, nil
 		}

@@ -268,13 +268,6 @@ func (c Cluster) ConversionIsOurs() bool {
 	return crds.ConversionIsBy(c.CRD, c.CRD.Spec.Conversion, names.ManagedBy)
 }
 
-// OfClaims reports that Crossplane generates the CustomResourceDefinition for claims. Its spec.conversion
-// is that of the composite resources, whose CustomResourceDefinition has the name of the XRD.
-func (c Cluster) OfClaims() bool {
-	owner := crds.CompositeOf(c.CRD)
-	return owner != nil && owner.Name != c.CRD.Name
-}
-
 // Copied reports that spec.conversion of the CustomResourceDefinition is that of the XRD, if Crossplane
 // generates it.
 func (c Cluster) Copied() bool {

@@ -35,6 +35,9 @@ func (r *Retirement) byCrossplane(reason, note string, changes []step.VersionCha
 	}
 	message := fmt.Sprintf("%s waits for you: Crossplane writes spec.versions from %s: there, %s",
 		note, crds.WriterOf(r.CRD).Source, strings.Join(edits, ", and "))
+	if r.Composite != nil && r.Composite.Claims() != "" {
+		message += fmt.Sprintf("; that also changes %s: migrate its objects, too", r.Composite.Other(r.CRD.Name))
+	}
 	if reason == v1alpha1.ReasonPromoting {
 		return gate.Stalled(v1alpha1.ReasonPromotionRefused, message)
 	}
