@@ -338,10 +338,6 @@ func ofClaims(t *testing.T) *world {
 // copy does what Crossplane does in each reconciliation, and lets the world come to rest.
 func (w *world) copy() {
 	w.t.Helper()
-	conversion := w.observed.Composite.Spec.Conversion
-	if conversion == nil {
-		conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	}
-	w.Write("crossplane", conversion.DeepCopy())
+	w.Write("crossplane", w.observed.Composite.Spec.Conversion.DeepCopy())
 	w.converge()
 }

@@ -5,7 +5,6 @@ package forecast
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"time"
 
@@ -186,10 +185,9 @@ func (c *Cluster) ApplyDefinition(crd *apiextensionsv1.CustomResourceDefinition)
 	}
 	c.ApplyCRD(crd.DeepCopy())
 	if before == nil {
-		conversion = cmp.Or(conversion, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 		c.State.CRD.Spec.Conversion = nil
 	}
-	if conversion != nil {
+	if before == nil || conversion != nil {
 		c.Write(kubectl, conversion.DeepCopy())
 	}
 	return true

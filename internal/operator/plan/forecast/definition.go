@@ -4,6 +4,7 @@
 package forecast
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -61,17 +62,9 @@ func (c *Cluster) define(s step.Step) {
 	state := c.State
 	switch s := s.(type) {
 	case step.SwitchCRD:
-		if !s.Pin.Composite.Empty() {
-			c.WriteComposite(names.ManagedBy, s.Conversion)
-			return
-		}
-		c.Write(names.ManagedBy, s.Conversion)
+		c.convert(s.Pin, s.Conversion)
 	case step.RestoreCRD:
-		if !s.Pin.Composite.Empty() {
-			c.WriteComposite(names.ManagedBy, nil)
-			return
-		}
-		c.Drop(names.ManagedBy)
+		c.convert(s.Pin, nil)
 	case step.AddStorageVersion:
 		state.CRD.Status.StoredVersions = append(state.CRD.Status.StoredVersions, crds.StorageVersion(state.CRD))
 	case step.PruneStoredVersions:
@@ -82,6 +75,15 @@ func (c *Cluster) define(s step.Step) {
 		state.CRD.Status.StoredVersions = []string{s.StorageVersion}
 	case step.EditVersions:
 		c.editVersions(s)
+	}
+}
+
+// convert lets the operator write spec.conversion.
+func (c *Cluster) convert(of step.Pin, conversion *apiextensionsv1.CustomResourceConversion) {
+	if of.Composite.Empty() {
+		c.Write(names.ManagedBy, conversion)
+	} else {
+		c.WriteComposite(names.ManagedBy, conversion)
 	}
 }
 
@@ -133,9 +135,9 @@ func (c *Cluster) WriteVersions(manager string, versions []map[string]any) {
 
 // Write lets a field manager write spec.conversion, and keeps metadata.managedFields as the API server does:
 // a manager that changes a field owns it from then on, one that removes a field leaves nothing behind, and
-// the operator, which applies, owns whatever it writes.
+// the operator, which applies, owns whatever it writes. Without a conversion, the API server fills in its default.
 func (c *Cluster) Write(manager string, conversion *apiextensionsv1.CustomResourceConversion) {
-	crd := c.State.CRD
+	crd, conversion := c.State.CRD, cmp.Or(conversion, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 	before, after := c.fields(crd.Spec.Conversion), c.fields(conversion)
 	owners := map[string]string{}
 	for path, value := range after {
@@ -151,11 +153,8 @@ func (c *Cluster) Write(manager string, conversion *apiextensionsv1.CustomResour
 	c.Account(manager)
 }
 
-// Drop does what kubectl replace does with a manifest without spec.conversion: the API server fills in its
-// default.
-func (c *Cluster) Drop(manager string) {
-	c.Write(manager, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
-}
+// Drop does what kubectl replace does with a manifest without spec.conversion.
+func (c *Cluster) Drop(manager string) { c.Write(manager, nil) }
 
 // Account writes metadata.managedFields; the latest writer has the latest time.
 func (c *Cluster) Account(latest string) {

@@ -185,11 +185,7 @@ func (d *driver) copyComposite() {
 		return
 	}
 	d.add(Action{Kind: Write, By: Crossplane, Text: "copy spec.conversion to CustomResourceDefinition " + d.State.CRD.Name})
-	if wanted := d.State.Composite.Spec.Conversion; wanted != nil {
-		d.Write(string(Crossplane), wanted.DeepCopy())
-	} else {
-		d.Drop(string(Crossplane))
-	}
+	d.Write(string(Crossplane), d.State.Composite.Spec.Conversion.DeepCopy())
 }
 
 // gone reports that the policy was deleted.
