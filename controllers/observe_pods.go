@@ -72,20 +72,11 @@ func (r *ConversionPolicyReconciler) listPods(ctx context.Context, instance stri
 		default:
 			pods = append(pods, observed.Pod{
 				Name: pod.Name, UID: pod.UID, Fleet: fleet, Created: pod.CreationTimestamp.Time, IP: pod.Status.PodIP, Port: workload.PortOf(&pod.Spec),
-				Revisions: revisions, Image: revisions != nil, Ready: podReady(pod), Trouble: trouble(pod),
+				Revisions: revisions, Image: revisions != nil, Ready: workload.IsReady(pod), Trouble: trouble(pod),
 				Scheduled: pod.Spec.NodeName != "", Node: pod.Spec.NodeName, Certificate: pod.Annotations[names.CertificateAnnotation], Ruleset: pod.Annotations[names.RulesetAnnotation]})
 		}
 	}
 	return pods, ending, nil
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue && pod.Status.PodIP != ""
-		}
-	}
-	return false
 }
 
 // Reasons that the kubelet sets on a waiting container: pkg/kubelet/images/types.go and

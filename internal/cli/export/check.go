@@ -62,7 +62,7 @@ func (c Check) once(ctx context.Context) (int, error) {
 	if err := c.Client.List(ctx, list, client.InNamespace(c.Namespace), client.MatchingLabels(selector)); err != nil {
 		return 0, fmt.Errorf("list the converter pods: %w", err)
 	}
-	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() || !isReady(&pod) })
+	list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() || !workload.IsReady(&pod) })
 	if len(list.Items) == 0 {
 		return 0, fmt.Errorf("no converter pod with the labels %s is ready in namespace %s", labels.FormatLabels(selector), c.Namespace)
 	}
@@ -90,10 +90,4 @@ func (c Check) probe(ctx context.Context, pod *corev1.Pod, ruleset *conversion.R
 		APIVersion: ruleset.Group + "/" + ruleset.Hub, Canaries: canaries,
 	})
 	return err
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
 }

@@ -98,6 +98,13 @@ func PortOf(pod *corev1.PodSpec) int32 {
 	return 0
 }
 
+// IsReady reports that a pod is ready, and has an address to reach it at.
+func IsReady(pod *corev1.Pod) bool {
+	return pod.Status.PodIP != "" && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}
+
 // usable rejects a patch that removes a whole part into which reassert would restore fields.
 func (o Objects) usable() error {
 	switch d := o.Deployment; {
