@@ -23,7 +23,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/cli/diff"
 	"github.com/conversion-operator/conversion-operator/internal/cli/findings"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 )
 
@@ -134,9 +133,8 @@ func (o *diffOptions) run(command *cobra.Command, _ []string) error {
 type revision struct {
 	policies map[string]*v1alpha1.ConversionPolicy
 	crds     map[string]*apiextensionsv1.CustomResourceDefinition
-	// objects are of any other kind, and others are the same as they were read.
-	objects []any
-	others  []manifest.Object
+	// others are of any other kind.
+	others []manifest.Object
 }
 
 func newRevision() revision {
@@ -174,10 +172,7 @@ func (r *revision) add(ctx context.Context, object manifest.Object) (err error) 
 	case isOfGroup(object, apiextensionsv1.GroupName, definitionManifest):
 		r.crds[object.Name], err = verify.ReadDefinition(object)
 	default:
-		var decoded any
-		if decoded, err = preserved.Decode(object.JSON); err == nil {
-			r.objects, r.others = append(r.objects, decoded), append(r.others, object)
-		}
+		r.others = append(r.others, object)
 	}
 	return err
 }
@@ -217,7 +212,7 @@ func compare(before, after revision, fromFiles bool, stderr io.Writer) (*diff.Re
 	report := &diff.Report{Format: diff.Format, Policies: []diff.Policy{}}
 	for _, name := range after.names() {
 		old := diff.Side{Policy: before.policies[name], CRD: cmp.Or(before.crds[name], after.crds[name])}
-		next := diff.Side{Policy: cmp.Or(after.policies[name], old.Policy), CRD: cmp.Or(after.crds[name], old.CRD), Objects: after.objects}
+		next := diff.Side{Policy: cmp.Or(after.policies[name], old.Policy), CRD: cmp.Or(after.crds[name], old.CRD), Objects: after.others}
 		if fromFiles {
 			old.Policy = cmp.Or(old.Policy, next.Policy)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds/restrict"
 )
@@ -28,7 +29,7 @@ type Side struct {
 	CRD    *apiextensionsv1.CustomResourceDefinition
 	// Objects are checked for preserved data, only after the change. Objects of other
 	// kinds are ignored.
-	Objects []any
+	Objects []manifest.Object
 }
 
 // Report lists what changes for some policies. Its JSON form is stable.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
-	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
 )
@@ -34,9 +33,7 @@ func side(t *testing.T, folder, when string) Side {
 	documents, err := manifest.ReadAll([]string{file("objects")}, nil)
 	expect.NoError(t, err)
 	for _, document := range documents {
-		object, err := preserved.Decode(document.JSON)
-		expect.NoError(t, err)
-		side.Objects = append(side.Objects, object)
+		side.Objects = append(side.Objects, manifest.NewObject(document.Source, document.JSON))
 	}
 	return side
 }

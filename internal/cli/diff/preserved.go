@@ -12,6 +12,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserve"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
@@ -48,7 +49,7 @@ type field struct{ version, path string }
 
 // preservedChanges returns the fields whose counterparts change, and those whose preserved
 // values become data, or cannot.
-func preservedChanges(old, next compiled, objects []any) ([]Preserved, error) {
+func preservedChanges(old, next compiled, objects []manifest.Object) ([]Preserved, error) {
 	found := map[field]*Preserved{}
 	if old.result.Ruleset != nil {
 		found = counterpartChanges(old, next)
@@ -171,7 +172,7 @@ func (c compiled) insideOf(f field, rule string) string {
 
 // countFates converts each object by the rules after the change, to the versions of which
 // it preserves something and back, and counts what happens to the preserved values.
-func (c compiled) countFates(objects []any, found map[field]*Preserved) error {
+func (c compiled) countFates(objects []manifest.Object, found map[field]*Preserved) error {
 	ruleset := c.result.Ruleset
 	if len(objects) == 0 || ruleset == nil {
 		return nil
@@ -181,10 +182,14 @@ func (c compiled) countFates(objects []any, found map[field]*Preserved) error {
 		return err
 	}
 	of := preserved.Resource{Name: ruleset.CRD, Versions: ruleset.Versions}
-	for _, object := range objects {
-		own, ok := c.versionOf(object)
+	for _, given := range objects {
+		own, ok := c.versionOf(given)
 		if !ok {
 			continue
+		}
+		object, err := preserved.Decode(given.JSON)
+		if err != nil {
+			return fmt.Errorf("%s: %w", given, err)
 		}
 		for _, version := range of.Versions {
 			entries := of.Entries(object, version)
@@ -221,12 +226,10 @@ func (c compiled) countFate(found map[field]*Preserved, e preserve.Entry, versio
 }
 
 // versionOf returns the version of an object, and whether the rules convert it.
-func (c compiled) versionOf(object any) (version string, ok bool) {
-	members, _ := object.(map[string]any)
-	apiVersion, _ := members["apiVersion"].(string)
-	group, version, _ := strings.Cut(apiVersion, "/")
+func (c compiled) versionOf(object manifest.Object) (version string, ok bool) {
+	group, version, _ := strings.Cut(object.APIVersion, "/")
 	ruleset := c.result.Ruleset
-	return version, group == ruleset.Group && members["kind"] == ruleset.Kind && slices.Contains(ruleset.Versions, version)
+	return version, group == ruleset.Group && object.Kind == ruleset.Kind && slices.Contains(ruleset.Versions, version)
 }
 
 // roundTrip converts an object to a version and back to its own. For its own version it
