@@ -134,7 +134,7 @@ func (s *storedRulesets) readShard(policy, fleet string, shard *corev1.ConfigMap
 			known = loaded{bytes.Clone(stored), err == nil}
 			before[hash] = known
 		}
-		all = append(all, observed.StoredRevision{Hash: names.Revision{Hash: hash, Fleet: fleet}.String(),
+		all = append(all, observed.StoredRevision{Hash: names.RevisionIn(hash, fleet),
 			Readable: known.readable && shard.DeletionTimestamp.IsZero(), Stored: known.stored, ConfigMap: shard.Name})
 	}
 	return all

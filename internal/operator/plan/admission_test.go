@@ -30,7 +30,7 @@ func (w *world) tellAdmission() {
 	var hashes []string
 	for _, webhook := range w.observed.Admission.Webhooks {
 		hash, _, _ := strings.Cut(webhook.Name, ".")
-		hashes = append(hashes, revision(hash, names.FleetOf(webhook.ClientConfig.Service.Name)))
+		hashes = append(hashes, names.RevisionIn(hash, names.FleetOf(webhook.ClientConfig.Service.Name)))
 	}
 	w.expectWebhooks()
 	w.tell("  API servers ask about sizes: %s", w.inOrder(slices.Compact(hashes)))

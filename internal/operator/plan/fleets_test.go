@@ -28,7 +28,7 @@ func namedBy(decided plan.Plan) (revisions []string) {
 	for _, s := range decided.Steps {
 		if to, is := s.(step.SwitchCRD); is {
 			service := to.Conversion.Webhook.ClientConfig.Service
-			revisions = append(revisions, revision(path.Base(*service.Path), names.FleetOf(service.Name)))
+			revisions = append(revisions, names.RevisionIn(path.Base(*service.Path), names.FleetOf(service.Name)))
 		}
 	}
 	return revisions
@@ -81,7 +81,7 @@ func dedicated(t *testing.T, fleets ...string) *world {
 
 // loseRulesets removes the rulesets of the policy from the shards of a fleet.
 func (w *world) loseRulesets(fleet string) {
-	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return fleetOf(stored) == fleet })
+	w.observed.Revisions = slices.DeleteFunc(w.observed.Revisions, func(stored observed.StoredRevision) bool { return stored.Fleet() == fleet })
 }
 
 // sabotagedFleet is a world whose policy is active in a fleet, in which clients may damage something.
@@ -357,7 +357,7 @@ func TestOtherConvertersAndFleets(t *testing.T) {
 				t.Errorf("the CustomResourceDefinition names %q:\n%s", w.named(), w.story())
 			}
 			for _, stored := range w.observed.Revisions {
-				expect.Equal(t, stored.Hash+" is left", false, fleetOf(stored) == "")
+				expect.Equal(t, stored.Hash+" is left", false, stored.Fleet() == "")
 			}
 		})
 	}
@@ -393,7 +393,7 @@ func stuckOnWayToOwnPods(t *testing.T) *world {
 func lossesDuringAMove(from string) changes {
 	all := changes{"nothing is lost": func(*world) {}, "it is deleted": func(w *world) { w.loseRulesets(from) }, "it is damaged": func(w *world) {
 		for i := range w.observed.Revisions {
-			if stored := &w.observed.Revisions[i]; fleetOf(*stored) == from {
+			if stored := &w.observed.Revisions[i]; stored.Fleet() == from {
 				stored.Readable = false
 			}
 		}

@@ -112,7 +112,7 @@ func (w *world) named() string {
 		return "" // an image has a port of its own
 	}
 	if fleet := names.FleetOf(service.Name); fleet != "" || service.Name == names.Child(crontabs) {
-		return revision(path.Base(*service.Path), fleet)
+		return names.RevisionIn(path.Base(*service.Path), fleet)
 	}
 	return ""
 }
@@ -187,7 +187,7 @@ func (w *world) expectSwitches(decided plan.Plan) {
 		if !bytes.Equal(client.CABundle, w.authorities(fleet)) || len(client.CABundle) == 0 {
 			w.t.Errorf("the CustomResourceDefinition is pointed at fleet %q with other authorities", fleet)
 		}
-		named := revision(path.Base(*client.Service.Path), fleet)
+		named := names.RevisionIn(path.Base(*client.Service.Path), fleet)
 		repairs := slices.Contains(kinds(decided.Steps), "RecordDrift")
 		for _, pod := range w.observed.Pods {
 			if pod.Fleet != fleet || !pod.Ready || pod.Image || repairs || named == w.named() || w.watch.sabotaged {
@@ -213,7 +213,7 @@ func (w *world) expectWebhooks() {
 		seen[webhook.Name] = true
 		service := webhook.ClientConfig.Service
 		fleet := names.FleetOf(service.Name)
-		if called := revision(path.Base(*service.Path), fleet); !strings.HasPrefix(webhook.Name, called+".") {
+		if called := names.RevisionIn(path.Base(*service.Path), fleet); !strings.HasPrefix(webhook.Name, called+".") {
 			w.t.Errorf("webhook %s calls %s", webhook.Name, called)
 		}
 		expect.Equal(w.t, "authorities that webhook "+webhook.Name+" trusts", w.authorities(fleet), webhook.ClientConfig.CABundle)

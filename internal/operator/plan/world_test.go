@@ -370,7 +370,3 @@ func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
 	expect.NoError(w.t, err)
 	return pair
 }
-
-func fleetOf(stored observed.StoredRevision) string { return names.RevisionOf(stored.Hash).Fleet }
-
-func revision(hash, fleet string) string { return names.Revision{Hash: hash, Fleet: fleet}.String() }

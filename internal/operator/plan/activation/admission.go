@@ -246,7 +246,7 @@ func (a *Activation) updateAdmissionCABundle() {
 		if service == nil || service.Namespace != a.Settings.Namespace {
 			return // of an operator in another namespace; refuseTooLarge replaces it
 		}
-		bundle := a.converter.CABundleOf(names.Revision{Fleet: names.FleetOf(service.Name)}.String())
+		bundle := a.converter.CABundleOf(names.RevisionIn("", names.FleetOf(service.Name)))
 		if len(bundle) > 0 && !bytes.Equal(webhook.ClientConfig.CABundle, bundle) {
 			webhook.ClientConfig.CABundle, differs = bundle, true
 		}

@@ -304,7 +304,7 @@ func (c *Converter) DropUnused() gate.Work {
 	rules := c.Rulesets() && c.Fleet() == "" || slices.ContainsFunc(kept, c.isOwnRuleset)
 	stores, images := false, false
 	for _, stored := range c.Revisions {
-		if names.RevisionOf(stored.Hash).Fleet != "" {
+		if stored.Fleet() != "" {
 			continue
 		}
 		stores = stores || stored.Image == nil

@@ -46,7 +46,7 @@ func (r rules) choose() {
 	if err != nil {
 		return // cannot happen: every part of a ruleset has a JSON form
 	}
-	r.Wanted = names.Revision{Hash: conversion.HashOf(text), Fleet: r.Fleet()}.String()
+	r.Wanted = names.RevisionIn(conversion.HashOf(text), r.Fleet())
 	if r.ruleset = r.stored(r.Wanted); r.ruleset == nil {
 		r.ruleset = conversion.Store(text)
 	}

@@ -298,5 +298,5 @@ func namedRuleset(crd *apiextensionsv1.CustomResourceDefinition) string {
 	if !found {
 		return ""
 	}
-	return names.Revision{Hash: hash, Fleet: names.FleetOf(service.Name)}.String()
+	return names.RevisionIn(hash, names.FleetOf(service.Name))
 }

@@ -128,7 +128,7 @@ func (c *Cluster) Do(s step.Step) {
 	case step.DeleteAdmission:
 		state.Admission = nil
 	case step.DeleteRulesets:
-		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil && fleetOf(stored) == "" })
+		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool { return stored.Image == nil && stored.Fleet() == "" })
 	case step.StoreRulesets:
 		c.storeInFleet(s)
 	case step.CreateFleet:

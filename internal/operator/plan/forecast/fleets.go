@@ -55,8 +55,6 @@ func (c *Cluster) IssueForFleet(name string) *corev1.Secret {
 	return secret
 }
 
-func fleetOf(stored observed.StoredRevision) string { return names.RevisionOf(stored.Hash).Fleet }
-
 // ofFleets are the pods of all fleets, and the rulesets of the policy in their shards.
 func (c *Cluster) ofFleets() (pods []observed.Pod, revisions []observed.StoredRevision) {
 	for _, pod := range c.State.Pods {
@@ -65,7 +63,7 @@ func (c *Cluster) ofFleets() (pods []observed.Pod, revisions []observed.StoredRe
 		}
 	}
 	for _, stored := range c.State.Revisions {
-		if fleetOf(stored) != "" {
+		if stored.Fleet() != "" {
 			revisions = append(revisions, stored)
 		}
 	}
@@ -75,20 +73,15 @@ func (c *Cluster) ofFleets() (pods []observed.Pod, revisions []observed.StoredRe
 // storeInFleet changes shards as the controller does.
 func (c *Cluster) storeInFleet(s step.StoreRulesets) {
 	state := c.State
-	for _, remove := range s.Remove {
+	for _, old := range slices.Concat(s.Remove, s.Add) {
 		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool {
-			return stored.Hash == revision(remove.Hash, s.Fleet) && stored.ConfigMap == remove.ConfigMap
+			return stored.Hash == names.RevisionIn(old.Hash, s.Fleet) && stored.ConfigMap == old.ConfigMap
 		})
 	}
 	for _, add := range s.Add {
-		state.Revisions = slices.DeleteFunc(state.Revisions, func(stored observed.StoredRevision) bool {
-			return stored.Hash == revision(add.Hash, s.Fleet) && stored.ConfigMap == add.ConfigMap
-		})
-		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: revision(add.Hash, s.Fleet), Readable: true, Stored: add.Stored, ConfigMap: add.ConfigMap})
+		state.Revisions = append(state.Revisions, observed.StoredRevision{Hash: names.RevisionIn(add.Hash, s.Fleet), Readable: true, Stored: add.Stored, ConfigMap: add.ConfigMap})
 	}
 }
-
-func revision(hash, fleet string) string { return names.Revision{Hash: hash, Fleet: fleet}.String() }
 
 // observeFleets observes the fleets that matter to the policy, and probes the pods that it wants, as
 // the controller does. What else pods have is not known to be proven.
@@ -112,7 +105,7 @@ func (c *Cluster) observeFleets() {
 	}
 	used := observed.FleetsOf(state.Policy, state.CRD)
 	for _, stored := range state.Revisions {
-		if fleet := fleetOf(stored); fleet != "" && !slices.Contains(used, fleet) {
+		if fleet := stored.Fleet(); fleet != "" && !slices.Contains(used, fleet) {
 			used = append(used, fleet)
 		}
 	}
@@ -150,7 +143,7 @@ func (c *Cluster) probeFleets(wanted string) {
 	if c.State.CRD == nil {
 		return
 	}
-	asked := revision(plan.TrustOf(*c.State).RulesetHash, wanted)
+	asked := names.RevisionIn(plan.TrustOf(*c.State).RulesetHash, wanted)
 	for i := range c.State.Pods {
 		switch pod := &c.State.Pods[i]; {
 		case pod.Image:

@@ -121,7 +121,7 @@ func (c *Cluster) applied(object runtime.ApplyConfiguration) {
 // store replaces the stored rulesets.
 func (c *Cluster) store(rulesets map[string][]byte) {
 	c.State.Revisions = slices.DeleteFunc(c.State.Revisions, func(stored observed.StoredRevision) bool {
-		return stored.Image == nil && fleetOf(stored) == "" && rulesets[conversion.StoredName(names.Child(c.State.Policy.Name), stored.Hash)] == nil
+		return stored.Image == nil && stored.Fleet() == "" && rulesets[conversion.StoredName(names.Child(c.State.Policy.Name), stored.Hash)] == nil
 	})
 	for _, key := range slices.Sorted(maps.Keys(rulesets)) {
 		hash, _ := conversion.StoredHash(key)
@@ -136,7 +136,7 @@ func (c *Cluster) store(rulesets map[string][]byte) {
 func (c *Cluster) StoredRulesets(fleet string) []string {
 	hashes := []string{}
 	for _, stored := range c.State.Revisions {
-		if stored.Image == nil && fleetOf(stored) == fleet {
+		if stored.Image == nil && stored.Fleet() == fleet {
 			hashes = append(hashes, stored.Hash)
 		}
 	}

@@ -139,6 +139,9 @@ func RevisionOf(text string) Revision {
 	return Revision{hash, fleet}
 }
 
+// RevisionIn is the text of a revision in the pods of a fleet, or in those of a policy alone if fleet is empty.
+func RevisionIn(hash, fleet string) string { return Revision{hash, fleet}.String() }
+
 func (r Revision) String() string {
 	if r.Fleet == "" {
 		return r.Hash

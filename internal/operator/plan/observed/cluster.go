@@ -278,6 +278,9 @@ type StoredRevision struct {
 	ConfigMap string
 }
 
+// Fleet is the fleet whose pods serve it; empty for pods of the policy alone.
+func (s StoredRevision) Fleet() string { return names.RevisionOf(s.Hash).Fleet }
+
 // Proof is the result of a probe of a converter pod.
 type Proof struct {
 	// Reason is empty if the pod passed, and otherwise a condition reason.
