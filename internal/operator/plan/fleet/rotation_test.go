@@ -170,7 +170,8 @@ func TestOnePolicyHoldsUpARotation(t *testing.T) {
 // overwrite lets another client change caBundle, which the policy only reports.
 func (w *world) overwrite(p *policy, by string) {
 	w.t.Helper()
-	theirs := w.pair(pki.NewAuthority(by, w.now, 9000*time.Hour))
+	theirs, err := pki.NewAuthority(by, w.now, 9000*time.Hour)
+	expect.NoError(w.t, err)
 	p.paused, p.bundles = true, []bundle{{text: theirs.Certificate}}
 }
 

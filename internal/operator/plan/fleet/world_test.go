@@ -18,7 +18,6 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
-	"github.com/conversion-operator/conversion-operator/internal/operator/plan/certificates"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/fleet"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/forecast"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
@@ -235,43 +234,13 @@ func (w *world) look() {
 
 func (w *world) do(s step.Step) {
 	w.t.Helper()
-	switch s := s.(type) {
-	case step.IssueAuthority:
-		pair := w.pair(pki.NewAuthority("blue", w.now, s.Lifetime))
-		data := map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}
-		if s.Next {
-			data = map[string][]byte{certificates.NextCertificateKey: pair.Certificate, certificates.NextKeyKey: pair.Key}
-		}
-		w.authority = w.patched(w.authority, s.SecretName, s.ResourceVersion, data, map[string]string{certificates.TriggerAnnotation: s.Trigger})
-	case step.PromoteAuthority:
-		w.authority = w.patched(w.authority, s.SecretName, s.ResourceVersion, map[string][]byte{
-			corev1.TLSCertKey: s.Authority.Certificate, corev1.TLSPrivateKeyKey: s.Authority.Key,
-			certificates.NextCertificateKey: nil, certificates.NextKeyKey: nil}, nil)
-	case step.WriteCertificate:
-		pair := s.Pair
-		if s.Signer != nil {
-			pair = w.pair(pki.IssueLeaf(*s.Signer, s.DNSName, w.now, s.Lifetime))
-		}
-		w.certificate = w.patched(w.certificate, s.SecretName, s.ResourceVersion, map[string][]byte{
-			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
-		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
+	switch s.(type) {
+	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate:
+		expect.NoError(w.t, forecast.Certify(s, "blue", w.now, &w.authority, &w.certificate))
 	case step.Apply, step.RefreshPod, step.DeleteChildren:
 	default:
 		w.t.Fatalf("a fleet does not carry out %T", s)
 	}
-}
-
-func (w *world) pair(pair pki.KeyPair, err error) pki.KeyPair {
-	w.t.Helper()
-	expect.NoError(w.t, err)
-	return pair
-}
-
-func (w *world) patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) *corev1.Secret {
-	w.t.Helper()
-	patched, err := forecast.Patched(secret, name, version, data, annotations)
-	expect.NoError(w.t, err)
-	return patched
 }
 
 // meet lets every API server verify every pod.

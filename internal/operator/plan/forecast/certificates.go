@@ -4,10 +4,13 @@
 package forecast
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,58 +22,48 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/step"
 )
 
-// certify carries out a step on certificates as the controller does.
+// certify carries out a step on the certificates of the policy.
 func (c *Cluster) certify(s step.Step) {
+	serving := &c.State.Certificate
+	if observed.FleetOf(c.State.Policy) != "" {
+		serving = &c.State.OwnCertificate
+	}
+	c.note(Certify(s, c.State.Policy.Name, c.State.Now, &c.State.Authority, serving))
+}
+
+// Certify changes the Secrets of an authority and of a serving certificate as the controller does. Like the API
+// server, it returns an error for a step that was decided on another state.
+func Certify(s step.Step, name string, now time.Time, authority, serving **corev1.Secret) error {
 	switch s := s.(type) {
 	case step.IssueAuthority:
-		pair := c.pair(pki.NewAuthority(c.State.Policy.Name, c.State.Now, s.Lifetime))
+		pair, err := pki.NewAuthority(name, now, s.Lifetime)
 		data := map[string][]byte{corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key}
 		if s.Next {
 			data = map[string][]byte{certificates.NextCertificateKey: pair.Certificate, certificates.NextKeyKey: pair.Key}
 		}
-		c.State.Authority = c.patched(c.State.Authority, s.SecretName, s.ResourceVersion, data,
-			map[string]string{certificates.TriggerAnnotation: s.Trigger})
+		return errors.Join(err, patch(authority, s.SecretName, s.ResourceVersion, data, map[string]string{certificates.TriggerAnnotation: s.Trigger}))
 	case step.PromoteAuthority:
-		c.State.Authority = c.patched(c.State.Authority, s.SecretName, s.ResourceVersion, map[string][]byte{
+		return patch(authority, s.SecretName, s.ResourceVersion, map[string][]byte{
 			corev1.TLSCertKey: s.Authority.Certificate, corev1.TLSPrivateKeyKey: s.Authority.Key,
 			certificates.NextCertificateKey: nil, certificates.NextKeyKey: nil}, nil)
 	case step.WriteCertificate:
-		pair := s.Pair
+		pair, err := s.Pair, error(nil)
 		if s.Signer != nil {
-			pair = c.pair(pki.IssueLeaf(*s.Signer, s.DNSName, c.State.Now, s.Lifetime))
+			pair, err = pki.IssueLeaf(*s.Signer, s.DNSName, now, s.Lifetime)
 		}
-		of := &c.State.Certificate
-		if observed.FleetOf(c.State.Policy) != "" {
-			of = &c.State.OwnCertificate
-		}
-		*of = c.patched(*of, s.SecretName, s.ResourceVersion, map[string][]byte{
+		return errors.Join(err, patch(serving, s.SecretName, s.ResourceVersion, map[string][]byte{
 			corev1.TLSCertKey: pair.Certificate, corev1.TLSPrivateKeyKey: pair.Key, observed.CAKey: s.CABundle,
-		}, map[string]string{certificates.TrustedAnnotation: s.Trusted})
-	case step.RefreshPod:
-		c.refresh(s)
+		}, map[string]string{certificates.TrustedAnnotation: s.Trusted}))
 	}
+	return fmt.Errorf("%T changes no certificate", s)
 }
 
-func (c *Cluster) pair(pair pki.KeyPair, err error) pki.KeyPair {
-	c.note(err)
-	return pair
-}
-
-func (c *Cluster) patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) *corev1.Secret {
-	patched, err := Patched(secret, name, version, data, annotations)
-	c.note(err)
-	return patched
-}
-
-// Patched is a Secret with what a step writes; a nil value is removed. Like the API server, it returns an error for a step that
-// was decided on another state.
-func Patched(secret *corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) (patched *corev1.Secret, err error) {
-	if secret == nil {
-		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	} else if secret.ResourceVersion != version {
+// patch writes data into a Secret, which may not exist; a nil value is removed.
+func patch(of **corev1.Secret, name, version string, data map[string][]byte, annotations map[string]string) (err error) {
+	secret := cmp.Or(*of, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}).DeepCopy()
+	if secret.ResourceVersion != version {
 		err = fmt.Errorf("Secret %s is written at resourceVersion %q and has %q", name, version, secret.ResourceVersion) //nolint:staticcheck // it begins with a kind
 	}
-	secret = secret.DeepCopy()
 	next, _ := strconv.Atoi(secret.ResourceVersion)
 	secret.ResourceVersion = strconv.Itoa(next + 1)
 	if secret.Data == nil {
@@ -83,7 +76,13 @@ func Patched(secret *corev1.Secret, name, version string, data map[string][]byte
 		}
 	}
 	maps.Copy(secret.Annotations, annotations)
-	return secret, err
+	*of = secret
+	return err
+}
+
+func (c *Cluster) pair(pair pki.KeyPair, err error) pki.KeyPair {
+	c.note(err)
+	return pair
 }
 
 // findLeftovers observes what is there and not used any more.

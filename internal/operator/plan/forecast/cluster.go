@@ -98,8 +98,10 @@ func (c *Cluster) Do(s step.Step) {
 		state.Policy.Finalizers = append(state.Policy.Finalizers, names.Finalizer)
 	case step.RemoveFinalizer:
 		state.Policy.Finalizers = nil
-	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate, step.RefreshPod:
+	case step.IssueAuthority, step.PromoteAuthority, step.WriteCertificate:
 		c.certify(s)
+	case step.RefreshPod:
+		c.refresh(s)
 	case step.AwaitRuleset:
 		c.loadInFleet(s)
 	case step.Apply:
