@@ -6,7 +6,6 @@
 package manager
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/names"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
@@ -88,22 +86,10 @@ spec: {converter: {type: Declarative, declarative: {hub: v1, %s spokes: [{versio
 	expect.NoError(t, err)
 	file := filepath.Join(e.folder, to+".yaml")
 	expect.NoError(t, os.WriteFile(file, []byte(policy+"---\n"+string(text)), 0o600))
-	said := e.run(t, append([]string{"export", "--policy=" + file, "--folder=" + filepath.Join(e.folder, to), "--namespace=" + e.namespace, "--image=" + operatorImage}, more...)...)
+	said := command(t, 0, append([]string{"export", "--policy=" + file, "--folder=" + filepath.Join(e.folder, to), "--namespace=" + e.namespace, "--image=" + operatorImage}, more...)...)
 	_, job, _ = strings.Cut(said, " job/")
 	job, _, _ = strings.Cut(job, " ")
 	return job
-}
-
-func (e exported) run(t *testing.T, args ...string) string {
-	t.Helper()
-	command, output := cmd.NewRootCommand(), &bytes.Buffer{}
-	command.SetOut(output)
-	command.SetErr(output)
-	command.SetArgs(args)
-	if err := command.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, output)
-	}
-	return output.String()
 }
 
 // apply applies a file like a user, without what cert-manager serves.
@@ -147,7 +133,7 @@ func (e exported) checkRights(t *testing.T) {
 	roles, _, _ := strings.Cut(string(text), "---\napiVersion: batch/v1")
 	expect.NoError(t, os.WriteFile(filepath.Join(e.folder, "roles.yaml"), []byte(roles), 0o600))
 	e.apply(t, "roles.yaml")
-	e.run(t, "migrate", e.crd, "--dry-run", "--record-namespace="+e.namespace, "--kubeconfig="+server.KubeconfigFile(t),
+	command(t, 0, "migrate", e.crd, "--dry-run", "--record-namespace="+e.namespace, "--kubeconfig="+server.KubeconfigFile(t),
 		"--as=system:serviceaccount:"+e.namespace+":"+exportedName+"-migrate")
 }
 

@@ -48,17 +48,24 @@ func foresee(t *testing.T, policy string, applied []client.Object, args ...strin
 	if len(applied) > 0 {
 		args = append(args, "-f", folder)
 	}
-	var stdout, stderr bytes.Buffer
-	command := cmd.NewRootCommand()
-	command.SetArgs(append([]string{"plan", policy, "-o", "json", "--kubeconfig", server.KubeconfigFile(t)}, args...))
-	command.SetOut(&stdout)
-	command.SetErr(&stderr)
 	f := forecasted{policy: policy, logged: len(logged.String())}
-	if err := command.ExecuteContext(t.Context()); cmd.ExitCode(err) > 1 {
-		t.Fatalf("plan: %v: %s", err, stderr.String())
-	}
-	expect.NoError(t, json.Unmarshal(stdout.Bytes(), &f.report))
+	said := command(t, 1, append([]string{"plan", policy, "-o", "json", "--kubeconfig", server.KubeconfigFile(t)}, args...)...)
+	expect.NoError(t, json.Unmarshal([]byte(said), &f.report))
 	return f
+}
+
+// command runs a command, and returns its output. The test ends if its exit code is higher than this.
+func command(t *testing.T, most int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	root := cmd.NewRootCommand()
+	root.SetArgs(args)
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	if err := root.ExecuteContext(t.Context()); cmd.ExitCode(err) > most {
+		t.Fatalf("%v: %v\n%s%s", args, err, &stdout, &stderr)
+	}
+	return stdout.String()
 }
 
 // check compares the writes of the operator with those that it has logged since, in order. A step may be
