@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
 	"github.com/conversion-operator/conversion-operator/internal/operator/plan/observed"
 )
 
@@ -20,7 +22,11 @@ import (
 func ObserveOnce(ctx context.Context, api client.Client, settings observed.Settings, policy *v1alpha1.ConversionPolicy) (observed.Cluster, error) {
 	reader := withoutSecrets{api}
 	r := &ConversionPolicyReconciler{Client: reader, Live: reader, Settings: settings, Now: time.Now}
-	return r.gather(ctx, policy)
+	state, err := r.gather(ctx, policy)
+	if err == nil && state.CompositeProblem.Reason == v1alpha1.ReasonRightsNotGranted {
+		err = fmt.Errorf("you may not get %s", crds.WriterOf(state.CRD).Source) // the manager may
+	}
+	return state, err
 }
 
 // withoutSecrets is a client for which no Secret exists.

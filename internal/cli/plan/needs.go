@@ -82,6 +82,9 @@ func (in Input) assumptions(report *Report, policy *v1alpha1.ConversionPolicy) [
 		}
 		all = append(all, "there is no cluster: no converter runs, the fleet of the policy exists, and the CustomResourceDefinition is as in the file")
 	}
+	if in.State.Composite != nil {
+		all = append(all, "the operator may change "+in.State.Composite.String()+": config/components/crossplane is installed, and Crossplane runs")
+	}
 	for _, pod := range in.State.Pods {
 		if pod.Trouble.Message != "" {
 			all = append(all, fmt.Sprintf("converter pod %s starts, which it does not now: %s", pod.Name, pod.Trouble.Message))

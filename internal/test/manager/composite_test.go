@@ -61,7 +61,7 @@ func TestComposite(t *testing.T) {
 	crd.OwnerReferences = []metav1.OwnerReference{{APIVersion: xrd.GetAPIVersion(), Kind: xrd.GetKind(), Name: name, UID: xrd.GetUID(), Controller: new(true)}}
 	expect.NoError(t, cluster.Patch(t.Context(), crd, before))
 	createPolicy(t, group, shared)
-	checkClaims(t, xrd)
+	forecast := checkClaims(t, xrd)
 	copied := copyConversion(t, xrd, func(conversion *apiextensionsv1.CustomResourceConversion) bool { return conversion != nil })
 	expect.Equal(t, "strategy of the XRD", apiextensionsv1.WebhookConverter, crds.Strategy(copied))
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionTrue, v1alpha1.ReasonConfigured, nil)
@@ -69,6 +69,7 @@ func TestComposite(t *testing.T) {
 		t.Errorf("status.crd.writer is %s", writer)
 	}
 	checkIdle(t, name)
+	forecast.check(t)
 
 	expect.NoError(t, cluster.Patch(t.Context(), getCRD(t, name), client.RawPatch("application/json-patch+json", []byte(`[{"op":"remove","path":"/spec/versions/1"}]`))))
 	expect.NoError(t, cluster.Delete(t.Context(), getPolicy(t, name)))
@@ -76,8 +77,9 @@ func TestComposite(t *testing.T) {
 	waitUntilNothingIsLeft(t, name)
 }
 
-// checkClaims waits until the policy stops because of the claims of the XRD, as plan says, too. It removes the claims.
-func checkClaims(t *testing.T, xrd *unstructured.Unstructured) {
+// checkClaims waits until the policy stops because of the claims of the XRD, as plan says, too. It removes the claims,
+// and returns the forecast of what follows.
+func checkClaims(t *testing.T, xrd *unstructured.Unstructured) forecasted {
 	t.Helper()
 	name := xrd.GetName()
 	waitFor(t, name, v1alpha1.ConversionConfiguredCondition, metav1.ConditionFalse, v1alpha1.ReasonCompositeNotUsable, []string{name + " has claimNames, for claims."})
@@ -89,7 +91,9 @@ func checkClaims(t *testing.T, xrd *unstructured.Unstructured) {
 	before := xrd.GetGeneration()
 	expect.NoError(t, cluster.Patch(t.Context(), xrd, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"claimNames":null}}`))))
 	expect.Equal(t, "the only write to the XRD is this", before+1, xrd.GetGeneration())
+	forecast := foresee(t, name, nil)
 	patch(t, is, `{"metadata":{"annotations":{"claims":"removed"}}}`)
+	return forecast
 }
 
 // copyConversion waits for a conversion of the XRD, and copies it to the CustomResourceDefinition, as
