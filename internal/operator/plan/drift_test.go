@@ -324,6 +324,12 @@ func (w *world) generatedFrom(xrd, spec string) {
 	read(w.t, spec, &w.observed.Composite.Spec)
 }
 
+// claim adds claims to a kind of which the operator has written the conversion.
+func (w *world) claim() {
+	w.generatedFrom(crontabs, "{group: example.com, claimNames: {plural: claims}}")
+	w.WriteComposite(names.ManagedBy, w.observed.CRD.Spec.Conversion)
+}
+
 // ofClaims is a world whose policy is for claims. It neither changes nor removes the conversion, which belongs
 // to the policy of the composite resources, although its pods are in a fleet that both may use.
 func ofClaims(t *testing.T) *world {

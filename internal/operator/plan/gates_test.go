@@ -206,12 +206,9 @@ var serviceChanges = changes{
 		w.observed.External = observed.External{}
 	},
 	"another client converts": func(w *world) { w.Write("helm", theirs(w.t)) },
-	"claims of Crossplane": func(w *world) {
-		w.generatedFrom(crontabs, "{group: example.com, claimNames: {plural: claims}}")
-		w.WriteComposite(names.ManagedBy, w.observed.CRD.Spec.Conversion)
-	},
-	"replacing: a Service": func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
-	"being deleted":        (*world).delete,
+	"claims of Crossplane":    (*world).claim,
+	"replacing: a Service":    func(w *world) { w.answerAt("10.0.0.1:9443", "x509: unknown authority") },
+	"being deleted":           (*world).delete,
 }
 
 // noneChanges are where nothing converts.

@@ -46,6 +46,10 @@ var deletionChanges = changes{
 	"the storage version is not served": func(w *world) { w.observed.CRD.Spec.Versions[1].Served = false },
 	"the conversion was dropped":        func(w *world) { w.Drop("kubectl-replace") },
 	"the old version is not served":     func(w *world) { w.observed.CRD.Spec.Versions[0].Served = false },
+	"the old version is not served, and claims were added": func(w *world) {
+		w.observed.CRD.Spec.Versions[0].Served = false
+		w.claim()
+	},
 	"the old version is not served, and may be stored": func(w *world) {
 		w.observed.CRD.Spec.Versions[0].Served = false
 		w.observed.CRD.Status.StoredVersions = []string{"v1beta1", "v1"}

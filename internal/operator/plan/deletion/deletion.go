@@ -145,6 +145,9 @@ func (d *Deletion) versionsInUse() string {
 	if len(d.CRD.Spec.Versions) == 1 {
 		return "" // there is no other version
 	}
+	if xrd := d.Composite; xrd != nil && xrd.Claims() != "" {
+		return "objects of " + xrd.Other(d.CRD.Name) + ", which has the same conversion, may be stored at any version" // it got claims later
+	}
 	storage := crds.StorageVersion(d.CRD)
 	for _, served := range crds.ServedVersions(d.CRD) {
 		if served != storage {
