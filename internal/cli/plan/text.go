@@ -76,27 +76,24 @@ func after(d time.Duration) string {
 // lines are the actions of a stage. Objects that the operator applies one after the other are in one line.
 func lines(actions []forecast.Action) []string {
 	var all []string
-	const apply = "operator: apply "
-	for _, action := range actions {
+	for i, action := range actions {
 		text := terminal.OneLine(action.Text)
+		line := fmt.Sprintf("%s: %s", action.By, text)
 		switch action.Kind {
 		case forecast.Wait:
-			all = append(all, fmt.Sprintf("waits %s: %s", duration.HumanDuration(action.Takes.Duration), text))
-			continue
+			line = fmt.Sprintf("waits %s: %s", duration.HumanDuration(action.Takes.Duration), text)
 		case forecast.Warning:
-			all = append(all, "warning: "+text)
-			continue
+			line = "warning: " + text
 		case forecast.Check:
-			all = append(all, fmt.Sprintf("%s, a check: %s", action.By, text))
-			continue
-		}
-		line := fmt.Sprintf("%s: %s", action.By, text)
-		if last := len(all) - 1; last >= 0 && action.Step == "Apply" && strings.HasPrefix(all[last], apply) {
-			all[last] += ", " + strings.TrimPrefix(line, apply)
-			continue
-		}
-		if action.Takes.Duration > 0 {
-			line += ", for " + duration.HumanDuration(action.Takes.Duration)
+			line = fmt.Sprintf("%s, a check: %s", action.By, text)
+		case forecast.Write:
+			if action.Step == "Apply" && i > 0 && actions[i-1].Step == "Apply" {
+				all[len(all)-1] += ", " + strings.TrimPrefix(text, "apply ")
+				continue
+			}
+			if action.Takes.Duration > 0 {
+				line += ", for " + duration.HumanDuration(action.Takes.Duration)
+			}
 		}
 		all = append(all, line)
 		if action.Undo != "" {

@@ -149,12 +149,10 @@ func (c *Cluster) probeFleets(wanted string) {
 		case pod.Image:
 		case !pod.Ready || pod.Fleet != wanted || asked == "" || c.State.Certificate == nil:
 			pod.Proof = nil
-		case c.Misbehave != "":
-			pod.Proof = &observed.Proof{Reason: v1alpha1.ReasonCanaryFailed, Message: c.Misbehave}
-		case !slices.Contains(pod.Revisions, asked):
+		case c.Misbehave == "" && !slices.Contains(pod.Revisions, asked):
 			pod.Proof = &observed.Proof{Reason: v1alpha1.ReasonWrongRuleset, Message: "it does not serve the ruleset"}
 		default:
-			pod.Proof = &observed.Proof{}
+			pod.Proof = c.proof()
 		}
 	}
 }

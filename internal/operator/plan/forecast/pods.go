@@ -38,10 +38,9 @@ func (c *Cluster) startImage(identity string, deployment *appsv1apply.Deployment
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
 	c.tell("  pods of %s start beside others", *container.Image)
-	proof := c.proof()
 	for i := range *deployment.Spec.Replicas {
 		c.State.Pods = append(c.State.Pods, observed.Pod{Name: fmt.Sprintf("%s-%d", *deployment.Name, i),
-			Revisions: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: &proof})
+			Revisions: []string{identity}, Image: true, Ready: true, Scheduled: true, Proof: c.proof()})
 	}
 	if c.State.PortEndpoints == nil {
 		c.State.PortEndpoints = map[string]int{}
@@ -50,11 +49,11 @@ func (c *Cluster) startImage(identity string, deployment *appsv1apply.Deployment
 }
 
 // proof is the answer of new pods to their probe.
-func (c *Cluster) proof() observed.Proof {
+func (c *Cluster) proof() *observed.Proof {
 	if c.Misbehave != "" {
-		return observed.Proof{Reason: v1alpha1.ReasonCanaryFailed, Message: c.Misbehave}
+		return &observed.Proof{Reason: v1alpha1.ReasonCanaryFailed, Message: c.Misbehave}
 	}
-	return observed.Proof{}
+	return &observed.Proof{}
 }
 
 func (c *Cluster) deleteDeployment(name string) {
@@ -89,7 +88,6 @@ func (c *Cluster) applied(object runtime.ApplyConfiguration) {
 		if c.Lies && len(before) > 0 {
 			return // pods stay unchanged
 		}
-		proof := c.proof()
 		c.State.Pods = slices.DeleteFunc(c.State.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
 		c.State.Endpoints = int(*object.Spec.Replicas)
 		for i := range *object.Spec.Replicas {
@@ -97,7 +95,7 @@ func (c *Cluster) applied(object runtime.ApplyConfiguration) {
 			if known, runs := before[pod.Name]; runs {
 				pod = known
 			}
-			pod.Ready, pod.Scheduled, pod.Proof = true, true, &proof
+			pod.Ready, pod.Scheduled, pod.Proof = true, true, c.proof()
 			c.State.Pods = append(c.State.Pods, pod)
 		}
 	case *admissionregistrationv1apply.ValidatingWebhookConfigurationApplyConfiguration:
