@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/conversion-operator/conversion-operator/internal/cli/cmd"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/operator/pki"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
@@ -124,13 +125,11 @@ func (a *author) check(ctx context.Context, pod corev1.PodSpec) error {
 		return err
 	}
 	for key := range next.BinaryData {
-		a.checks = append(a.checks, path.Base(*crd.Spec.Conversion.Webhook.ClientConfig.Service.Path)+" "+hashOf(key))
+		hash, _ := conversion.StoredHash(key)
+		a.checks = append(a.checks, path.Base(*crd.Spec.Conversion.Webhook.ClientConfig.Service.Path)+" "+hash)
 	}
 	return nil
 }
-
-// hashOf is the hash in the name of a stored ruleset.
-func hashOf(key string) string { return strings.Split(key, ".")[1] }
 
 func (a *author) crd(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
@@ -166,7 +165,8 @@ func (a *author) rulesets(t *testing.T, configMap string) (hashes []string) {
 	found := &corev1.ConfigMap{}
 	expect.NoError(t, client.IgnoreNotFound(a.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: exported + configMap}, found)))
 	for _, key := range keys(found.BinaryData) {
-		hashes = append(hashes, hashOf(key))
+		hash, _ := conversion.StoredHash(key)
+		hashes = append(hashes, hash)
 	}
 	return hashes
 }

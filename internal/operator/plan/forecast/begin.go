@@ -100,8 +100,10 @@ func (c *Cluster) certifyPolicy() {
 
 // issued returns a serving certificate for a name, in a Secret, and its authority.
 func (c *Cluster) issued(secret, serverName string) (authority pki.KeyPair, serving *corev1.Secret) {
-	authority = c.pair(pki.NewAuthority(serverName, c.State.Now, 10000*time.Hour))
-	leaf := c.pair(pki.IssueLeaf(authority, serverName, c.State.Now, 5000*time.Hour))
+	authority, err := pki.NewAuthority(serverName, c.State.Now, 10000*time.Hour)
+	c.note(err)
+	leaf, err := pki.IssueLeaf(authority, serverName, c.State.Now, 5000*time.Hour)
+	c.note(err)
 	return authority, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret}, Data: map[string][]byte{
 		corev1.TLSCertKey: leaf.Certificate, corev1.TLSPrivateKeyKey: leaf.Key, observed.CAKey: authority.Certificate}}
 }

@@ -80,11 +80,6 @@ func patch(of **corev1.Secret, name, version string, data map[string][]byte, ann
 	return err
 }
 
-func (c *Cluster) pair(pair pki.KeyPair, err error) pki.KeyPair {
-	c.note(err)
-	return pair
-}
-
 // findLeftovers observes what is there and not used any more.
 func (c *Cluster) findLeftovers() {
 	c.State.Leftovers = nil

@@ -56,10 +56,13 @@ func (c *Cluster) proof() *observed.Proof {
 	return &observed.Proof{}
 }
 
+// ofPolicy reports that a pod serves rulesets for the policy alone.
+func ofPolicy(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" }
+
 func (c *Cluster) deleteDeployment(name string) {
 	if name == names.Child(c.State.Policy.Name) {
 		c.State.Deployed, c.State.Endpoints = false, 0
-		c.State.Pods = slices.DeleteFunc(c.State.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
+		c.State.Pods = slices.DeleteFunc(c.State.Pods, ofPolicy)
 		return
 	}
 	ofDeployment := func(identity string) bool { return names.Image(c.State.Policy.Name, identity) == name }
@@ -76,19 +79,16 @@ func (c *Cluster) applied(object runtime.ApplyConfiguration) {
 			return
 		}
 		c.State.Deployed = true
-		if c.HoldBack {
-			return
+		if c.HoldBack || c.Lies && slices.ContainsFunc(c.State.Pods, ofPolicy) {
+			return // pods stay unchanged
 		}
 		before := map[string]observed.Pod{}
 		for _, pod := range c.State.Pods {
-			if !pod.Image && pod.Fleet == "" {
+			if ofPolicy(pod) {
 				before[pod.Name] = pod
 			}
 		}
-		if c.Lies && len(before) > 0 {
-			return // pods stay unchanged
-		}
-		c.State.Pods = slices.DeleteFunc(c.State.Pods, func(pod observed.Pod) bool { return !pod.Image && pod.Fleet == "" })
+		c.State.Pods = slices.DeleteFunc(c.State.Pods, ofPolicy)
 		c.State.Endpoints = int(*object.Spec.Replicas)
 		for i := range *object.Spec.Replicas {
 			pod := observed.Pod{Name: fmt.Sprintf("converter-%d", i), Revisions: c.StoredRulesets("")}
