@@ -140,7 +140,9 @@ func (o *planOptions) run(command *cobra.Command, name string) error {
 // read reads what changes from files, and the objects in them. The policy that is observed has only its name.
 func (o *planOptions) read(ctx context.Context, name string, stdin io.Reader) (in plan.Input, objects []manifest.Object, err error) {
 	in = plan.Input{Program: o.program, Deletes: o.deletes, FromFiles: o.local}
-	in.State = observed.Cluster{Settings: o.settings(), Now: time.Now()}
+	in.State = observed.Cluster{Now: time.Now(), Settings: observed.Settings{ // of a manager with its default flags
+		Namespace: o.namespace, PropagationDelay: observed.DefaultPropagationDelay, ProofLifetime: observed.DefaultProofLifetime,
+		SizeAdmission: true, DependentsAccount: names.DependentsAccount}}
 	files := slices.DeleteFunc(append(slices.Clone(o.files), o.crd), func(file string) bool { return file == "" })
 	if len(files) > 0 {
 		found, err := readRevision(ctx, files, stdin)
@@ -171,12 +173,6 @@ func (o *planOptions) choose(found revision, name, files string) (string, error)
 		return "", fmt.Errorf("--local reads no cluster: pass the ConversionPolicy and the CustomResourceDefinition %s with -f", name)
 	}
 	return name, nil
-}
-
-// settings are those of a manager with its default flags.
-func (o *planOptions) settings() observed.Settings {
-	return observed.Settings{Namespace: o.namespace, PropagationDelay: observed.DefaultPropagationDelay, ProofLifetime: observed.DefaultProofLifetime,
-		SizeAdmission: true, DependentsAccount: names.DependentsAccount}
 }
 
 // tryFiles tests the rules on the objects in files.
@@ -261,7 +257,7 @@ func (o *planOptions) observe(ctx context.Context, in *plan.Input) error {
 	if in.Policy != nil {
 		wanted.Spec = in.Policy.Spec
 	}
-	in.State, err = controllers.ObserveOnce(ctx, api, o.settings(), wanted)
+	in.State, err = controllers.ObserveOnce(ctx, api, in.State.Settings, wanted)
 	in.State.Policy = current
 	return err
 }
