@@ -90,11 +90,7 @@ func (f *filler) valueFor(schema *shape.Schema) *tree.Node {
 	if schema == nil {
 		return value
 	}
-	sample := schema.Sample(value.JSON())
-	if sample == nil {
-		return nil
-	}
-	return f.read(sample)
+	return schema.Sample(f.Arena, value)
 }
 
 // fillScope returns an object with values for a scope. converts is the function to the version of the object.

@@ -424,7 +424,7 @@ func (e *evolution) isPartOfLive(there, here any, version, pointer string) bool 
 func (e *evolution) fits(version, pointer string, value any) bool {
 	for _, c := range []*conversion.Converter{e.before, e.after} {
 		at := schemaAt(c, version, pointer)
-		if at != nil && at.Fits([]byte(generate.Plain(value))) != nil {
+		if at != nil && !fits(at, value) {
 			return false
 		}
 	}

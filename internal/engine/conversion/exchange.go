@@ -331,17 +331,24 @@ func (r *conversionRun) document(x *exchange, value *tree.Node) *tree.Node {
 		return nil
 	}
 	content, ok := document.Read(x.Cast.Document, []byte(value.Text()))
-	if !ok || x.structure != nil && !x.structure.Prune(content) {
+	if !ok {
 		return nil
-	}
-	if x.structure != nil && r.complete {
-		x.structure.FillDefaults(content)
 	}
 	encoded, ok := document.Encode(content)
 	if !ok {
 		return nil
 	}
-	return r.read(encoded)
+	made := r.read(encoded)
+	if x.structure == nil {
+		return made
+	}
+	if made, ok = x.structure.Prune(r.Arena, made); !ok {
+		return nil
+	}
+	if r.complete {
+		made = x.structure.FillDefaults(r.Arena, made)
+	}
+	return made
 }
 
 // completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.
@@ -383,8 +390,11 @@ func (r *conversionRun) evaluated(x *exchange, values []*tree.Node) []*tree.Node
 	r.Spend(evaluationUnits+int(r.expressions.Spent()-spent)/costUnits, -celBytes*length)
 	images := make([]*tree.Node, len(results))
 	for i, text := range results {
-		if text != nil && (x.shapes[i] == nil || x.shapes[i].Fits(text) == nil) {
-			images[i] = r.read(text)
+		if text == nil {
+			continue
+		}
+		if image := r.read(text); x.shapes[i] == nil || x.shapes[i].Fits(image) == nil {
+			images[i] = image
 		}
 	}
 	return images

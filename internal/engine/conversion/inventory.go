@@ -89,7 +89,7 @@ func (c *Converter) Unplaced(annotations map[string]string, version string) []Un
 		path, schema := v.locate(e.Place())
 		one := Unplaced{Field: path.String()}
 		if schema != nil {
-			one.Misfit = schema.Fits(e.Value.JSON())
+			one.Misfit = schema.Fits(e.Value)
 		}
 		all = append(all, one)
 	}

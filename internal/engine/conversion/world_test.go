@@ -26,6 +26,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -205,6 +206,11 @@ func (w *world) fit(version string, object map[string]any) {
 	maps.Copy(object, envelope)
 }
 
+func fits(s *shape.Schema, value any) bool {
+	n, err := tree.NewArena().Read([]byte(generate.Plain(value)))
+	return err == nil && s.Fits(n) == nil
+}
+
 // trim removes the values that do not fit.
 func trim(s *shape.Schema, value any) {
 	switch value := value.(type) {
@@ -213,9 +219,9 @@ func trim(s *shape.Schema, value any) {
 			switch member := s.Field(name); {
 			case member == nil:
 				delete(value, name)
-			case member.Fits([]byte(generate.Plain(value[name]))) != nil:
+			case !fits(member, value[name]):
 				trim(member, value[name])
-				if member.Fits([]byte(generate.Plain(value[name]))) != nil {
+				if !fits(member, value[name]) {
 					delete(value, name)
 				}
 			}

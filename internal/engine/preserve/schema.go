@@ -162,7 +162,7 @@ func (s Schema) allows(value *tree.Node) bool {
 	case s.shape == nil:
 		return false
 	}
-	return s.shape.Fits(value.JSON()) == nil || s.isLenient()
+	return s.shape.Fits(value) == nil || s.isLenient()
 }
 
 func (s Schema) isLenient() bool {
@@ -197,6 +197,8 @@ func (s Schema) allowsInsert(value *tree.Node) bool {
 	return s.shape != nil && s.shape.Items() != nil && s.elem().allowsElement(value)
 }
 
+var emptyObject = new(tree.Arena).NewObject()
+
 // allowsElement is allows for an element of a list. Required fields may be missing, because rules may drop them.
 func (s Schema) allowsElement(value *tree.Node) bool {
 	if !value.Is(tree.Object) {
@@ -207,7 +209,7 @@ func (s Schema) allowsElement(value *tree.Node) bool {
 			return false
 		}
 	}
-	return s.shape != nil && (s.shape.IsObject() || s.shape.Fits([]byte("{}")) == nil || s.allows(value))
+	return s.shape != nil && (s.shape.IsObject() || s.shape.Fits(emptyObject) == nil || s.allows(value))
 }
 
 // isNull reports whether a value is null where an API server keeps no null: it is as if it were missing.

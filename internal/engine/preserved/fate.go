@@ -146,7 +146,7 @@ func Obstacle(ruleset *conversion.Ruleset, version string, e preserve.Entry, obj
 		schema = schema.Items()
 	}
 	if e.HasValue() && schema != nil {
-		if err := schema.Fits(e.Value.JSON()); err != nil {
+		if err := schema.Fits(e.Value); err != nil {
 			return "the schema of " + version + " does not allow it: " + err.Error()
 		}
 	}

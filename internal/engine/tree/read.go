@@ -87,6 +87,8 @@ type reader struct {
 }
 
 func (r *reader) release() {
+	clear(r.members) // there are some only after an error
+	clear(r.elems)
 	r.arena, r.src, r.depth, r.opened, r.members, r.elems = nil, nil, 0, 0, r.members[:0], r.elems[:0]
 }
 
@@ -219,6 +221,7 @@ func (r *reader) object(n *Node, pos, levels int) (end int, err error) {
 	}
 	n.members = r.arena.takeMembers(len(r.members) - start)
 	copy(n.members, r.members[start:])
+	clear(r.members[start:])
 	r.members = r.members[:start]
 	if !sorted && r.opened == 0 {
 		if name, twice := duplicate(n.members); twice {
@@ -306,6 +309,7 @@ func (r *reader) list(n *Node, pos, levels int) (end int, err error) {
 		return pos, err
 	}
 	n.elems = append(r.arena.Room(len(r.elems)-start), r.elems[start:]...)
+	clear(r.elems[start:])
 	r.elems = r.elems[:start]
 	return pos, nil
 }

@@ -14,81 +14,67 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/internal/form"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // declareObjectFields declares the fields that every Kubernetes object has. The schema may
 // restrict them further, but not prune them.
-func declareObjectFields(node *form.Node) *form.Node {
-	with, limits := *node, form.Limits{}
-	if node.Limits != nil {
-		limits = *node.Limits
+func (s *Schema) declareObjectFields() {
+	limits := Limits{}
+	if s.Limits != nil {
+		limits = *s.Limits
 	}
 	limits.Required = slices.Concat(limits.Required, []string{"apiVersion", "kind"})
-	with.Limits, with.Properties = &limits, map[string]*form.Node{}
-	maps.Copy(with.Properties, node.Properties)
-	for name, own := range map[string]*form.Node{"apiVersion": {Type: "s"}, "kind": {Type: "s"}, "metadata": {Type: "o", Preserve: true}} {
-		if declared := node.Properties[name]; declared != nil {
-			own.Limits = &form.Limits{AllOf: []*form.Node{declared}}
+	members := map[string]*Schema{}
+	maps.Copy(members, s.Properties)
+	for name, node := range map[string]Node{"apiVersion": {Kind: StringKind}, "kind": {Kind: StringKind}, "metadata": {Kind: ObjectKind, Preserve: true}} {
+		node.Limits = &Limits{envelope: name}
+		if declared := s.Properties[name]; declared != nil {
+			node.AllOf = []*Schema{declared}
 			if declared.Limits != nil {
-				own.Default = declared.Default
+				node.Fallback = declared.Fallback
 			}
 		}
-		with.Properties[name] = own
+		members[name] = &Schema{Node: node}
 	}
-	return &with
+	s.Limits, s.Properties = &limits, members
 }
 
-// checkEmbedded adds the API server's checks of these fields.
-func (s *Schema) checkEmbedded() {
-	for name, check := range map[string]func(any) string{"apiVersion": apiVersion, "kind": kindName, "metadata": objectMeta} {
-		declared := s.properties[name]
-		checked := declared.withLimits(&limits{
-			Limits: declared.limits.Limits, allOf: declared.limits.allOf, extraCheck: check,
-		})
-		checked.limited, s.properties[name] = true, checked
+// checkEnvelope does the API server's checks of these fields.
+func (s *Schema) checkEnvelope(n *tree.Node) *MisfitError {
+	switch s.envelope {
+	case "apiVersion":
+		if _, err := schema.ParseGroupVersion(n.Text()); err != nil || n.Text() == "" {
+			return misfit("is not an API version")
+		}
+	case "kind":
+		if len(validation.IsDNS1035Label(strings.ToLower(n.Text()))) > 0 {
+			return misfit("is not a kind")
+		}
+	case "metadata":
+		return checkMetadata(n)
 	}
+	return nil
 }
 
-func apiVersion(value any) string {
-	text, _ := value.(string)
-	if _, err := schema.ParseGroupVersion(text); err != nil || text == "" {
-		return "is not an API version"
-	}
-	return ""
-}
-
-func kindName(value any) string {
-	text, _ := value.(string)
-	if len(validation.IsDNS1035Label(strings.ToLower(text))) > 0 {
-		return "is not a kind"
-	}
-	return ""
-}
-
-func objectMeta(value any) string {
-	text, err := utiljson.Marshal(value)
-	if err != nil {
-		return "is not the metadata of an object"
-	}
+func checkMetadata(n *tree.Node) *MisfitError {
 	meta := &metav1.ObjectMeta{}
-	strict, err := kjson.UnmarshalStrict(text, meta)
+	strict, err := kjson.UnmarshalStrict(n.JSON(), meta)
 	if err != nil || len(strict) > 0 {
-		return "is not the metadata of an object"
+		return misfit("is not the metadata of an object")
 	}
 	if meta.Name == "" {
 		meta.Name = "any" // embedded objects may have no name
 	}
 	problems := metavalidation.ValidateObjectMetaDeclaratively(context.Background(), operation.Create, meta, nil, meta.Namespace != "", pathSegment, field.NewPath("metadata"), true)
 	if len(problems) > 0 {
-		return "does not validate as metadata: " + truncated(problems[0].Field)
+		return misfit("does not validate as metadata: " + truncated(problems[0].Field))
 	}
-	return ""
+	return nil
 }
 
 func pathSegment(name string, prefix bool) []string {

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -74,12 +75,6 @@ func TestFits(t *testing.T) {
 		{object, `{"a":"x","b":1}`, ""},
 		{object, `{"a":"x","c":1}`, ".c is not in the schema"},
 		{object, `{"a":null}`, ".a must be a string, not null"},
-		{object, `{"a":"x","a":"y"}`, ".a is there twice"},
-		{object, `{"a":"x","\u0061":"y"}`, ".a is there twice"},
-		{object, `{"a":"x",}`, "the value is not valid JSON"},
-		{object, `{"a":"x"} {}`, "the value is not valid JSON"},
-		{object, "", "the value is not valid JSON"},
-		{object, "{\"a\":\"\x80\"}", "the value is not UTF-8"},
 		{"{type: object, required: [a], properties: {a: {type: string}}}", `{}`, ".a is required"},
 		{"{type: object, required: [a], properties: {a: {type: string, default: b}}}", `{}`, ""},
 		{"{type: object, minProperties: 1, additionalProperties: {type: integer}}", `{}`, "the value has too few members"},
@@ -88,7 +83,6 @@ func TestFits(t *testing.T) {
 		{"{type: object, additionalProperties: true}", `{"x":{"y":1}}`, ".x.y is not in the schema"},
 		{loose, `{"z":{"z":[{"z":null}]},"a":{"b":""}}`, ""},
 		{loose, `{"a":{"c":""}}`, ".a.c is not in the schema"},
-		{loose, `{"z":{"z":1,"z":2}}`, ".z.z is there twice"},
 		{"{type: array, maxItems: 1, items: {type: string}}", `["a","b"]`, "the value has too many elements"},
 		{"{type: array, items: {type: string, enum: [a]}}", `["a","b"]`, "[1] is none of the allowed values"},
 		{"{type: array, items: {type: string}}", `["a",null]`, "[1] must be a string, not null"},
@@ -113,7 +107,7 @@ func TestFits(t *testing.T) {
 		t.Run(c.schema+c.value, func(t *testing.T) {
 			s := schemaOf(t, c.schema)
 			got := ""
-			if err := read(t, s).Fits([]byte(c.value)); err != nil {
+			if err := fits(read(t, s), []byte(c.value)); err != nil {
 				got = err.Error()
 			}
 			expect.Equal(t, "error", c.want, got)
@@ -136,7 +130,7 @@ func agrees(t *testing.T, s *props, value, got string) {
 func TestFitsAnything(t *testing.T) {
 	s := read(t, nil)
 	for _, value := range []string{`null`, `{"a":[1,{"b":null}]}`, `"x"`, `1.5`} {
-		if err := s.Fits([]byte(value)); err != nil {
+		if err := fits(s, []byte(value)); err != nil {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -148,8 +142,8 @@ func TestFitsErrorIsShort(t *testing.T) {
 	s := read(t, schemaOf(t, "{type: object, additionalProperties: {type: string, maxLength: 5, enum: [a]}}"))
 	deep := read(t, nil)
 	for _, err := range []error{
-		s.Fits(fmt.Appendf(nil, `{%q:"b"}`, long)), s.Fits(fmt.Appendf(nil, `{"a":%q}`, long)), s.Fits(fmt.Appendf(nil, `{%q:1}`, long)),
-		deep.Fits([]byte(strings.Repeat(`{"abc":`, 9000) + `{"a":1,"a":2}` + strings.Repeat("}", 9000))),
+		fits(s, fmt.Appendf(nil, `{%q:"b"}`, long)), fits(s, fmt.Appendf(nil, `{"a":%q}`, long)), fits(s, fmt.Appendf(nil, `{%q:1}`, long)),
+		fits(deep, []byte(strings.Repeat(`{"abc":`, 9000)+`{"a":1,"a":2}`+strings.Repeat("}", 9000))),
 	} {
 		if err == nil || len(err.Error()) > 500 {
 			t.Errorf("error of %d bytes", len(fmt.Sprint(err)))
@@ -173,14 +167,14 @@ func TestFitsHostile(t *testing.T) {
 		fits  error
 		wrong bool
 	}{
-		"as deep as the API server allows":  {fits: anything.Fits([]byte(strings.Repeat("[", 9999) + strings.Repeat("]", 9999)))},
-		"deeper than the API server allows": {fits: anything.Fits([]byte(strings.Repeat("[", 10001) + strings.Repeat("]", 10001))), wrong: true},
-		"a million brackets":                {fits: anything.Fits([]byte(strings.Repeat(`{"a":[`, 200_000))), wrong: true},
-		"many members":                      {fits: anything.Fits([]byte("{" + members.String() + `"m":1}`))},
-		"many members and one twice":        {fits: anything.Fits([]byte("{" + members.String() + `"m0":1}`)), wrong: true},
-		"many wrong elements":               {fits: enums.Fits([]byte(many(250_000, `"b"`))), wrong: true},
-		"many elements with defaults":       {fits: filled.Fits([]byte(many(250_000, `{}`)))},
-		"a long text":                       {fits: anything.Fits([]byte(`"` + strings.Repeat(`\u0041`, 200_000) + `"`))},
+		"as deep as the API server allows":  {fits: fits(anything, []byte(strings.Repeat("[", 9999)+strings.Repeat("]", 9999)))},
+		"deeper than the API server allows": {fits: fits(anything, []byte(strings.Repeat("[", 10001)+strings.Repeat("]", 10001))), wrong: true},
+		"a million brackets":                {fits: fits(anything, []byte(strings.Repeat(`{"a":[`, 200_000))), wrong: true},
+		"many members":                      {fits: fits(anything, []byte("{"+members.String()+`"m":1}`))},
+		"many members and one twice":        {fits: fits(anything, []byte("{"+members.String()+`"m0":1}`)), wrong: true},
+		"many wrong elements":               {fits: fits(enums, []byte(many(250_000, `"b"`))), wrong: true},
+		"many elements with defaults":       {fits: fits(filled, []byte(many(250_000, `{}`)))},
+		"a long text":                       {fits: fits(anything, []byte(`"`+strings.Repeat(`\u0041`, 200_000)+`"`))},
 	} {
 		expect.Equal(t, fmt.Sprintf("%s: that it is refused: %v", name, c.fits), c.wrong, c.fits != nil)
 	}
@@ -189,7 +183,7 @@ func TestFitsHostile(t *testing.T) {
 func TestFitsManyWrongElementsEndsAtTheFirst(t *testing.T) {
 	s := read(t, schemaOf(t, "{type: array, items: {type: string, pattern: '^a$'}}"))
 	value := []byte(`[` + strings.Repeat(`"b",`, 250_000) + `"b"]`)
-	expect.Equal(t, "error", "[0] does not match the pattern", fmt.Sprint(s.Fits(value)))
+	expect.Equal(t, "error", "[0] does not match the pattern", fmt.Sprint(fits(s, value)))
 }
 
 // TestFitsAllocatesNothing checks that usual objects cause no allocations.
@@ -198,7 +192,9 @@ func TestFitsAllocatesNothing(t *testing.T) {
 		"{type: string}": `"nginx:1.27"`, "{type: integer}": `8080`,
 		"{type: object, properties: {a: {type: string}, b: {type: object, additionalProperties: {type: integer}}}}": `{"a":"b","b":{"c":1,"d":2}}`,
 	} {
-		s, text := read(t, schemaOf(t, schema)), []byte(value)
-		expect.Equal(t, schema+": allocations", 0, testing.AllocsPerRun(100, func() { _ = s.Fits(text) }))
+		s := read(t, schemaOf(t, schema))
+		n, err := tree.NewArena().Read([]byte(value))
+		expect.NoError(t, err)
+		expect.Equal(t, schema+": allocations", 0, testing.AllocsPerRun(100, func() { _ = s.Fits(n) }))
 	}
 }

@@ -4,53 +4,130 @@
 package shape
 
 import (
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/internal/form"
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// limits restrict a value beyond its type, or give it a default.
-type limits struct {
-	form.Limits // without its nodes, which are schemas here
+// Limits restrict a value beyond its type, or give it a default.
+type Limits struct {
+	// ListType is "set" or "map"; an atomic list needs no check.
+	ListType string   `json:"lt,omitempty"`
+	ListKeys []string `json:"lk,omitempty"`
 
-	allOf, anyOf, oneOf []*Schema
-	not                 *Schema
+	Required     []string          `json:"r,omitempty"`
+	Enum         []json.RawMessage `json:"e,omitempty"`
+	Fallback     json.RawMessage   `json:"d,omitempty"`
+	Pattern      string            `json:"re,omitempty"`
+	Format       string            `json:"f,omitempty"`
+	Minimum      *float64          `json:"mn,omitempty"`
+	Maximum      *float64          `json:"mx,omitempty"`
+	ExclusiveMin bool              `json:"xn,omitempty"`
+	ExclusiveMax bool              `json:"xx,omitempty"`
+	MultipleOf   *float64          `json:"mo,omitempty"`
+	MinLength    *int64            `json:"ln,omitempty"`
+	MaxLength    *int64            `json:"lx,omitempty"`
+	MinItems     *int64            `json:"in,omitempty"`
+	MaxItems     *int64            `json:"ix,omitempty"`
+	MinMembers   *int64            `json:"pn,omitempty"`
+	MaxMembers   *int64            `json:"px,omitempty"`
 
-	// What follows is derived, when it is first needed.
-	pattern      derived[pattern]
-	enumTexts    derived[map[string]struct{}]
-	defaultValue derived[any]
-	// extraCheck is a further check of the API server, nil if there is none.
-	extraCheck func(value any) (reason string)
+	AllOf []*Schema `json:"all,omitempty"`
+	AnyOf []*Schema `json:"any,omitempty"`
+	OneOf []*Schema `json:"one,omitempty"`
+	Not   *Schema   `json:"not,omitempty"`
+
+	// envelope is the name of a field that every Kubernetes object has, for the API server's checks of it.
+	envelope string
 }
 
-// noLimits are those of schemas without limits: most have none.
-var noLimits = new(limits)
-
-// dropNodes frees the nodes of which schemas were made.
-func (l *limits) dropNodes() { l.AllOf, l.AnyOf, l.OneOf, l.Not = nil, nil, nil, nil }
-
-// restrict reports whether there are limits besides a default.
-func (l *limits) restrict() bool {
-	return l.Enum != nil || l.Pattern != "" || l.Format != "" || l.MultipleOf != nil || l.Unique ||
-		l.Required != nil || l.ListType != "" ||
-		l.Minimum != nil || l.Maximum != nil || l.MinLength != nil || l.MaxLength != nil ||
-		l.MinItems != nil || l.MaxItems != nil || l.MinMembers != nil || l.MaxMembers != nil ||
-		l.hasJunctors()
-}
-
-func (l *limits) hasJunctors() bool {
-	return l.allOf != nil || l.anyOf != nil || l.oneOf != nil || l.not != nil
-}
+// noLimits are those of schemas without limits.
+var noLimits = new(Limits)
 
 // ofFragment returns the limits of a fragment of the value: without what a value must have. AnyOf,
 // oneOf and not are removed as well, because they may require something.
-func (l *limits) ofFragment() *limits {
-	if l.Required == nil && l.MinItems == nil && l.MinMembers == nil && !l.hasJunctors() && l.extraCheck == nil {
+func (l *Limits) ofFragment() *Limits {
+	if l.Required == nil && l.MinItems == nil && l.MinMembers == nil && l.AllOf == nil && l.AnyOf == nil && l.OneOf == nil && l.Not == nil && l.envelope == "" {
 		return l
 	}
-	fragment := &limits{Limits: l.Limits}
-	fragment.Required, fragment.MinItems, fragment.MinMembers = nil, nil, nil
-	for _, each := range l.allOf {
-		fragment.allOf = append(fragment.allOf, each.Part())
+	fragment := *l
+	fragment.Required, fragment.MinItems, fragment.MinMembers, fragment.AnyOf, fragment.OneOf, fragment.Not, fragment.envelope = nil, nil, nil, nil, nil, nil, ""
+	fragment.AllOf = slices.Clone(l.AllOf)
+	for i, each := range l.AllOf {
+		fragment.AllOf[i] = each.Part()
 	}
-	return fragment
+	return &fragment
+}
+
+// checks are what checks a scalar.
+type checks struct {
+	validator *validate.SchemaValidator
+	// pattern is nil if it cannot be compiled.
+	pattern *regexp.Regexp
+}
+
+// types are the types that the validator accepts for a kind.
+var types = map[Kind]spec.StringOrArray{
+	StringKind: {"string"}, IntegerKind: {"integer"}, NumberKind: {"number"}, BooleanKind: {"boolean"},
+	ObjectKind: {"object"}, ArrayKind: {"array"}, IntOrStringKind: {"integer", "string"},
+}
+
+// newChecks returns the API server's validator for the value without its content. Patterns are
+// checked separately, because the validator would cache them for ever.
+func (s *Schema) newChecks() *checks {
+	alone := &spec.Schema{SchemaProps: spec.SchemaProps{
+		Type: types[s.Kind], Nullable: s.Nullable, Format: s.Format, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMin,
+		Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMax, MultipleOf: s.MultipleOf, MinLength: s.MinLength, MaxLength: s.MaxLength,
+	}}
+	for _, text := range s.Enum {
+		value, err := decoded(text)
+		if err != nil {
+			continue // cannot happen: it was read from JSON
+		}
+		alone.Enum = append(alone.Enum, value)
+	}
+	pattern, _ := regexp.Compile(s.Pattern)
+	return &checks{validate.NewSchemaValidator(alone, nil, "", strfmt.Default), pattern}
+}
+
+// checkAlone checks the limits of a value without its content. The validator looks at objects and lists only to compare
+// them with an enum.
+func (s *Schema) checkAlone(n *tree.Node) *MisfitError {
+	isScalar := !n.Is(tree.Object) && !n.Is(tree.List)
+	if !isScalar && s.Enum == nil {
+		return nil
+	}
+	value, err := valueOf(n)
+	if err != nil {
+		return misfit("is a number that is too large")
+	}
+	of := s.checks.of(s, (*Schema).newChecks)
+	if result := of.validator.Validate(value); !result.IsValid() {
+		return misfitOf(result.Errors[0])
+	}
+	if n.Is(tree.String) && s.Pattern != "" && (of.pattern == nil || !of.pattern.MatchString(n.Text())) {
+		return misfit("does not match the pattern")
+	}
+	return nil
+}
+
+// valueOf returns a value as the API server decodes it. Most are strings.
+func valueOf(n *tree.Node) (any, error) {
+	if n.Is(tree.String) {
+		return n.Text(), nil
+	}
+	return decoded(n.JSON())
+}
+
+// decoded decodes JSON like the API server: integers stay integers.
+func decoded(text []byte) (value any, err error) {
+	err = utiljson.Unmarshal(text, &value)
+	return value, err
 }

@@ -26,31 +26,15 @@ func (m *MisfitError) Error() string {
 	return m.Place + " " + m.Reason
 }
 
-const notJSON = "is not valid JSON"
-
 // maxName and maxPlace limit the length of names and places in errors.
 const maxName, maxPlace = 64, 256
 
-var kindNames = map[kind]string{
-	anyKind: "a value", stringKind: "a string", integerKind: "an integer", numberKind: "a number", booleanKind: "a boolean",
-	objectKind: "an object", arrayKind: "a list", intOrStringKind: "an integer or a string",
-}
-
 func misfit(reason string) *MisfitError { return &MisfitError{Reason: reason} }
-
-func firstMisfit(all ...*MisfitError) *MisfitError {
-	for _, m := range all {
-		if m != nil {
-			return m
-		}
-	}
-	return nil
-}
 
 func (m *MisfitError) inElement(i int) *MisfitError { return m.prefix("[" + strconv.Itoa(i) + "]") }
 
-func (m *MisfitError) inMember(name []byte) *MisfitError {
-	text := truncated(string(name))
+func (m *MisfitError) inMember(name string) *MisfitError {
+	text := truncated(name)
 	if text == "" || strings.ContainsFunc(text, needsEscape) {
 		return m.prefix("[" + strconv.Quote(text) + "]")
 	}
@@ -84,38 +68,22 @@ func (m *MisfitError) prefix(segment string) *MisfitError {
 	return m
 }
 
-// reasons replace the messages of the API server's validator, which contain the value.
+// reasons replace the messages of the API server's validator of scalars, which contain the value.
 var reasons = map[int32]string{
 	errors.InvalidTypeCode:              "is not of the type or format",
-	errors.RequiredFailCode:             "is required",
 	errors.TooLongFailCode:              "is too long",
 	errors.TooShortFailCode:             "is too short",
-	errors.PatternFailCode:              "does not match the pattern",
 	errors.EnumFailCode:                 "is none of the allowed values",
 	errors.MultipleOfFailCode:           "is not a multiple of the factor",
 	errors.MultipleOfMustBePositiveCode: "is not a multiple of the factor",
 	errors.MaxFailCode:                  "is greater than the maximum",
 	errors.MinFailCode:                  "is less than the minimum",
-	errors.UniqueFailCode:               "has an element twice",
-	errors.MaxItemsFailCode:             "has too many elements",
-	errors.MinItemsFailCode:             "has too few elements",
-	errors.TooManyPropertiesCode:        "has too many members",
-	errors.TooFewPropertiesCode:         "has too few members",
 }
 
 // misfitOf converts the first error of the API server's validator.
 func misfitOf(err error) *MisfitError {
-	found, ok := err.(*errors.Validation) //nolint:errorlint // the validator wraps nothing
-	if !ok {
-		return misfit("is not within its limits")
+	if found, ok := err.(*errors.Validation); ok && reasons[found.Code()] != "" { //nolint:errorlint // the validator wraps nothing
+		return misfit(reasons[found.Code()])
 	}
-	reason, known := reasons[found.Code()]
-	if !known {
-		reason = "is not within its limits"
-	}
-	m := misfit(reason)
-	if found.Code() == errors.RequiredFailCode {
-		m = m.inMember([]byte(strings.TrimPrefix(found.Name, ".")))
-	}
-	return m
+	return misfit("is not within its limits")
 }

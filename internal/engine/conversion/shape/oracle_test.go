@@ -24,6 +24,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -133,6 +134,15 @@ func elementOf(s *schema.Structural) *schema.Structural {
 
 // read strips a schema and reads it again.
 func read(t testing.TB, field *props) *shape.Schema { return readBy(t, new(shape.Reader), field) }
+
+// fits reads a value, and reports why it does not fit.
+func fits(s *shape.Schema, value []byte) error {
+	n, err := tree.NewArena().Read(value)
+	if err != nil {
+		return err
+	}
+	return s.Fits(n)
+}
 
 func readBy(t testing.TB, reader *shape.Reader, field *props) *shape.Schema {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -22,13 +23,16 @@ func TestPart(t *testing.T) {
 		`{"raw":{"apiVersion":"v1"}}`:          true, `{"raw":{"x":{}}}`: true, `{"raw":{"kind":1}}`: false,
 		`{"one":{}}`: true, `{"one":{"b":"text"}}`: false,
 	} {
-		err := schema.Part().Fits([]byte(text))
+		value, err := tree.NewArena().Read([]byte(text))
+		expect.NoError(t, err)
+		err = schema.Part().Fits(value)
 		expect.Equal(t, fmt.Sprintf("that the part %s fits: %v", text, err), fits, err == nil)
-		if err := schema.Fits([]byte(text)); err == nil {
+		if err := schema.Fits(value); err == nil {
 			t.Errorf("%s is a whole value", text)
 		}
 	}
-	if port := schema.Field("list").Items().Part().Field("port"); port.Fits([]byte("11")) == nil || port.Fits([]byte("1")) != nil {
+	port := schema.Field("list").Items().Part().Field("port")
+	if number := func(text string) *tree.Node { return tree.NewArena().NewScalar([]byte(text)) }; port.Fits(number("11")) == nil || port.Fits(number("1")) != nil {
 		t.Error("a field of a part has its limits")
 	}
 }

@@ -25,7 +25,7 @@ func TestReaderSharesEqualParts(t *testing.T) {
 	if old.Field("resources") != current.Field("resources") || old.Field("resources") != current.Field("sidecar").Field("resources") {
 		t.Error("equal schemas are not shared")
 	}
-	if long := []byte(`"0123456789"`); old.Field("image").Fits(long) != nil || current.Field("image").Fits(long) == nil {
+	if long := []byte(`"0123456789"`); fits(old.Field("image"), long) != nil || fits(current.Field("image"), long) == nil {
 		t.Error("schemas with other limits are shared")
 	}
 }
@@ -34,8 +34,8 @@ func TestReaderSharesEqualParts(t *testing.T) {
 // pruned from fields, and not from lists.
 func TestReaderKeepsPositionsApart(t *testing.T) {
 	s := read(t, schemaOf(t, "{type: object, properties: {field: {}, list: {type: array, items: {}}}}"))
-	expect.Equal(t, "that null fits a field that is not nullable", false, s.Field("field").Fits([]byte("null")) == nil)
-	expect.NoError(t, s.Field("list").Fits([]byte("[null]")))
+	expect.Equal(t, "that null fits a field that is not nullable", false, fits(s.Field("field"), []byte("null")) == nil)
+	expect.NoError(t, fits(s.Field("list"), []byte("[null]")))
 }
 
 // TestPartOfUnlimitedSchema checks that a fragment costs no memory if nothing is required.

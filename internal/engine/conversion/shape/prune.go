@@ -3,69 +3,78 @@
 
 package shape
 
-import "math"
+import (
+	"maps"
+	"slices"
 
-// Prune removes from a decoded value what the API server would prune: members that the schema does
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+)
+
+// Prune returns a value without what the API server would prune: members that the schema does
 // not declare, and nulls of members that cannot be null. It replaces such a null by the default if the
 // schema has one, as the API server does. It returns false if a value is not of the type
 // of its schema. Other limits do not matter.
-func (s *Schema) Prune(value any) (isOfType bool) {
-	switch value := value.(type) {
-	case map[string]any:
-		return s.isType(objectKind) && s.pruneMembers(value)
-	case []any:
-		return s.isType(arrayKind) && s.pruneElements(value)
-	case string:
-		return s.isType(stringKind) || s.kind == intOrStringKind
-	case bool:
-		return s.isType(booleanKind)
-	case int64:
-		return s.isType(integerKind) || s.kind == numberKind || s.kind == intOrStringKind
-	case float64:
-		return s.isType(numberKind) || (s.kind == integerKind || s.kind == intOrStringKind) && value == math.Trunc(value) && math.Abs(value) <= maxInteger
+func (s *Schema) Prune(a *tree.Arena, n *tree.Node) (pruned *tree.Node, isOfType bool) {
+	if n.Is(tree.Null) {
+		return n, true
 	}
-	return value == nil
-}
-
-// maxInteger is the largest integer that every reader of JSON keeps.
-const maxInteger = 1 << 53
-
-func (s *Schema) isType(of kind) bool { return s.kind == of || s.kind == anyKind }
-
-func (s *Schema) pruneMembers(object map[string]any) bool {
-	for name, member := range object {
-		inner := s.Field(name)
+	isOfType = s.isOfType(n)
+	pruned = a.Filter(n, func(name string, value *tree.Node) *tree.Node {
+		of := s.in(n, name)
 		switch {
-		case inner == nil, member == nil && !inner.nullable && inner.limits.Default == nil:
-			delete(object, name)
-		case member == nil && !inner.nullable:
-			object[name] = inner.defaultOf()
-		case !inner.Prune(member):
-			return false
+		case of == nil || !isOfType:
+			return nil
+		case value.Is(tree.Null) && !of.Nullable && of.Fallback != nil:
+			return of.fallback(a)
+		case value.Is(tree.Null) && !of.Nullable && n.Is(tree.Object):
+			return nil // the API server removes no elements
 		}
-	}
-	return true
+		inner, fits := of.Prune(a, value)
+		isOfType = isOfType && fits
+		return inner
+	})
+	return pruned, isOfType
 }
 
-// pruneElements keeps nulls without a default: the API server removes no elements.
-func (s *Schema) pruneElements(list []any) bool {
-	items := s.Items()
-	for i, element := range list {
-		if element == nil && !items.nullable && items.limits.Default != nil {
-			list[i] = items.defaultOf()
-		} else if !items.Prune(element) {
-			return false
-		}
+// in returns the schema of a member, or of an element.
+func (s *Schema) in(n *tree.Node, name string) *Schema {
+	if n.Is(tree.List) {
+		return s.Items()
 	}
-	return true
+	return s.Field(name)
 }
 
-// defaultOf returns the default, which values share.
-func (s *Schema) defaultOf() any { return *s.limits.defaultValue.of(s, (*Schema).newDefault) }
+// fallback returns the default, with all defaults in it filled in.
+func (s *Schema) fallback(a *tree.Arena) *tree.Node {
+	value, err := a.Read(s.Fallback)
+	if err != nil {
+		return nil // cannot happen: it was read from JSON
+	}
+	return s.FillDefaults(a, value)
+}
 
-// FillDefaults fills the defaults of the schema into a decoded value of its type, as the API server does
-// when it reads a stored object. The value must not be changed afterwards.
-func (s *Schema) FillDefaults(value any) { s.fillDefaults(value) }
+// FillDefaults returns a value of the schema's type with the defaults that the API server fills in
+// when it reads a stored object.
+func (s *Schema) FillDefaults(a *tree.Arena, n *tree.Node) *tree.Node {
+	if !s.defaulted {
+		return n
+	}
+	filled := a.Filter(n, func(name string, value *tree.Node) *tree.Node {
+		if of := s.in(n, name); of != nil {
+			return of.FillDefaults(a, value)
+		}
+		return value
+	})
+	if !n.Is(tree.Object) {
+		return filled
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if of := s.Properties[name]; of.Fallback != nil && filled.Get(name) == nil {
+			filled = a.With(filled, name, of.fallback(a))
+		}
+	}
+	return filled
+}
 
 // AddPruned adds to a value the members of another value that Prune removes, in all objects that both
 // have. It reports whether there were any. Elements of lists are not compared.

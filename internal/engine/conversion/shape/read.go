@@ -8,11 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/internal/form"
 )
 
 // Read reads a schema that package strip wrote. It refuses unknown fields: ignoring a limit would
@@ -22,131 +19,89 @@ func Read(text json.RawMessage) (*Schema, error) { return new(Reader).Read(text)
 // Reader reads schemas, and shares their equal parts. A converter pod keeps the schemas of many kinds in
 // memory; the versions of a kind differ little, and the same types recur in each. The zero value is
 // ready for use. A Reader is not safe for concurrent use; the schemas are.
-type Reader struct{ parts parts }
+type Reader struct {
+	// byContent are the schemas that were read.
+	byContent map[string]*Schema
+	err       error
+}
 
 // Read is the function Read for one schema of several.
 func (r *Reader) Read(text json.RawMessage) (*Schema, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	var node *form.Node
-	if err := decoder.Decode(&node); err != nil {
+	var s *Schema
+	if err := decoder.Decode(&s); err != nil {
 		return nil, fmt.Errorf("reading a stripped schema: %w", err)
 	}
-	if node == nil || decoder.More() {
+	if decoder.More() {
 		return nil, errors.New("reading a stripped schema: one object is expected")
 	}
-	if err := check(node); err != nil {
-		return nil, fmt.Errorf("reading a stripped schema: %w", err)
+	r.err = nil
+	if s = r.complete(s, position{}); r.err != nil {
+		return nil, fmt.Errorf("reading a stripped schema: %w", r.err)
 	}
-	return r.parts.schema(node, position{}), nil
-}
-
-// check refuses a node that would make a Schema panic later.
-func check(node *form.Node) error {
-	if _, known := kinds[node.Type]; !known {
-		return fmt.Errorf("the type %q is unknown", node.Type)
-	}
-	for name, member := range node.Properties {
-		if member == nil {
-			return fmt.Errorf("the field %q has no schema", name)
-		}
-	}
-	for _, node := range subschemas(node) {
-		if node == nil {
-			return errors.New("a schema is null")
-		}
-		if err := check(node); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// subschemas returns the schemas directly inside of a node.
-func subschemas(node *form.Node) []*form.Node {
-	var nodes []*form.Node
-	for _, member := range node.Properties {
-		nodes = append(nodes, member)
-	}
-	for _, single := range []*form.Node{node.Additional, node.Items} {
-		if single != nil {
-			nodes = append(nodes, single)
-		}
-	}
-	if node.Limits == nil {
-		return nodes
-	}
-	nodes = slices.Concat(nodes, node.AllOf, node.AnyOf, node.OneOf)
-	if node.Not != nil {
-		nodes = append(nodes, node.Not)
-	}
-	return nodes
+	return s, nil
 }
 
 // position is what a schema inherits from the one around it.
 type position struct{ element, preserve, inJunctor bool }
 
-// schema returns the schema of a node.
-func (p *parts) schema(node *form.Node, at position) *Schema {
-	if node.Embedded {
-		node = declareObjectFields(node)
+// complete sets what follows from the text of a schema and from its position, and returns the schema with the same
+// content that was read first.
+func (r *Reader) complete(s *Schema, at position) *Schema {
+	if s == nil {
+		r.err = errors.New("a schema is null")
+		return anything
 	}
-	s := &Schema{
-		kind: kinds[node.Type], nullable: node.Nullable, closed: node.Closed,
-		preserve: node.Preserve || at.preserve, element: at.element, inJunctor: at.inJunctor,
-		limits: noLimits,
+	if s.Embedded {
+		s.declareObjectFields()
 	}
-	if node.IntOrString {
-		s.kind = intOrStringKind
+	if s.Limits == nil {
+		s.Limits = noLimits
+	}
+	s.Preserve = s.Preserve || at.preserve
+	// Null is not pruned from lists. In a junctor, the type has been checked before.
+	s.Nullable = s.Nullable || s.Kind == AnyKind && (at.inJunctor || at.element && s.Fallback == nil)
+	if at.inJunctor {
+		s.leaveUnchecked()
 	}
 	inside, joined := position{inJunctor: at.inJunctor}, position{inJunctor: true}
-	if node.Properties != nil {
-		s.properties = make(map[string]*Schema, len(node.Properties))
+	for name, member := range s.Properties {
+		s.Properties[name] = r.complete(member, inside)
 	}
-	for name, member := range node.Properties {
-		s.properties[name] = p.schema(member, inside)
+	if s.Additional != nil && s.Additional != unchecked {
+		s.Additional = r.complete(s.Additional, inside)
 	}
-	if node.Additional != nil {
-		s.additional = p.schema(node.Additional, inside)
+	if s.Elements != nil && s.Elements != unchecked {
+		s.Elements = r.complete(s.Elements, position{element: true, preserve: s.Preserve, inJunctor: at.inJunctor})
 	}
-	if node.Items != nil {
-		s.items = p.schema(node.Items, position{element: true, preserve: s.preserve, inJunctor: at.inJunctor})
-	}
-	if own := node.Limits; own != nil {
-		s.limits = &limits{Limits: *own, allOf: p.schemas(own.AllOf, joined), anyOf: p.schemas(own.AnyOf, joined), oneOf: p.schemas(own.OneOf, joined)}
-		if own.Not != nil {
-			s.limits.not = p.schema(own.Not, joined)
+	for _, all := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf} {
+		for i := range all {
+			all[i] = r.complete(all[i], joined)
 		}
-		s.limits.dropNodes()
 	}
-	s.derive(node.Embedded)
-	if node.Embedded {
-		s.checkEmbedded()
-		return s
+	if s.Not != nil {
+		s.Not = r.complete(s.Not, joined)
 	}
-	return p.share(s)
-}
-
-func (p *parts) schemas(nodes []*form.Node, at position) []*Schema {
-	var all []*Schema
-	for _, node := range nodes {
-		all = append(all, p.schema(node, at))
-	}
-	return all
-}
-
-// derive sets what follows from the other fields.
-func (s *Schema) derive(embedded bool) {
-	s.limited = embedded || s.closed || s.limits.restrict()
 	s.defaulted = s.holdsDefault()
-	s.isText = s.kind == stringKind && s.limits.Format == "" && !s.limits.hasJunctors()
+	return r.share(s)
+}
+
+// leaveUnchecked allows what a schema in a junctor does not mention.
+func (s *Schema) leaveUnchecked() {
+	if s.Additional == nil && !s.Closed {
+		s.Additional = unchecked
+	}
+	if s.Elements == nil {
+		s.Elements = unchecked
+	}
 }
 
 func (s *Schema) holdsDefault() bool {
-	if s.limits.Default != nil || s.additional != nil && s.additional.defaulted || s.items != nil && s.items.defaulted {
+	if s.Fallback != nil || s.Additional != nil && s.Additional.defaulted || s.Elements != nil && s.Elements.defaulted {
 		return true
 	}
-	for _, member := range s.properties {
+	for _, member := range s.Properties {
 		if member.defaulted {
 			return true
 		}
@@ -154,8 +109,32 @@ func (s *Schema) holdsDefault() bool {
 	return false
 }
 
-// decoded decodes JSON like the API server: integers stay integers.
-func decoded(text []byte) (value any, err error) {
-	err = utiljson.Unmarshal(text, &value)
-	return value, err
+// share returns the schema with the same content that was read first.
+func (r *Reader) share(s *Schema) *Schema {
+	if r.byContent == nil {
+		r.byContent = map[string]*Schema{}
+	}
+	content := s.content()
+	if same, found := r.byContent[content]; found {
+		return same
+	}
+	r.byContent[content] = s
+	return s
+}
+
+// content describes a schema completely. The schemas in it have been shared before, so that their addresses identify
+// them.
+func (s *Schema) content() string {
+	own, limits := s.Node, *s.Limits
+	own.Properties, own.Additional, own.Elements, own.Limits = nil, nil, nil, &limits
+	limits.AllOf, limits.AnyOf, limits.OneOf, limits.Not = nil, nil, nil, nil
+	text, err := json.Marshal(own)
+	if err != nil {
+		return fmt.Sprintf("%p", s) // cannot happen: it was read from JSON
+	}
+	text = fmt.Appendf(text, " %s %p %p %v %v %v %p", s.envelope, s.Additional, s.Elements, s.AllOf, s.AnyOf, s.OneOf, s.Not)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		text = fmt.Appendf(text, " %q %p", name, s.Properties[name])
+	}
+	return string(text)
 }

@@ -5,46 +5,81 @@ package shape
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
-	"k8s.io/kube-openapi/pkg/validation/validate"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Schema is the stripped schema of a value. It is safe for concurrent use, and may be part of several
 // schemas.
 type Schema struct {
-	properties map[string]*Schema
-	additional *Schema
-	items      *Schema
-	limits     *limits
+	Node
 
-	kind     kind
-	nullable bool
-	// closed is additionalProperties: false.
-	closed bool
-	// preserve is true if unknown members are not pruned. It extends to the elements of a list,
-	// whatever their own schema says.
-	preserve bool
-	// element is true for the schema of the elements of a list, where null is not pruned.
-	element bool
-	// inJunctor is true inside of allOf, anyOf, oneOf and not, where the type has not been checked
-	// before.
-	inJunctor bool
-
-	// limited is true if more than the type restricts the value itself.
-	limited bool
-	// isText is true if the limits are those of a string, which need no decoding.
-	isText bool
 	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
 	// What follows is derived, when it is first needed.
-	validator derived[validate.SchemaValidator]
-	fragment  derived[Schema]
+	checks   derived[checks]
+	fragment derived[Schema]
+}
+
+// Node is a schema in the form in which a ruleset has it. Names are short, because a ruleset contains thousands of them.
+type Node struct {
+	Kind Kind `json:"t,omitempty"`
+	// Properties are the declared members, and Additional the schema of all others.
+	Properties map[string]*Schema `json:"p,omitempty"`
+	Additional *Schema            `json:"a,omitempty"`
+	// Closed is additionalProperties: false.
+	Closed bool `json:"ac,omitempty"`
+	// Elements is the schema of the elements of a list.
+	Elements *Schema `json:"i,omitempty"`
+
+	Nullable bool `json:"n,omitempty"`
+	// Preserve is x-kubernetes-preserve-unknown-fields. It extends to the elements of a list, whatever their own schema
+	// says.
+	Preserve bool `json:"u,omitempty"`
+	Embedded bool `json:"er,omitempty"`
+
+	// Limits are nil in the form of a ruleset if there are none: most schemas have none.
+	*Limits
+}
+
+// Kind is a type that the first byte of a value reveals.
+type Kind byte
+
+// The kinds. An integer or a string is x-kubernetes-int-or-string.
+const (
+	AnyKind Kind = iota
+	StringKind
+	IntegerKind
+	NumberKind
+	BooleanKind
+	ObjectKind
+	ArrayKind
+	IntOrStringKind
+)
+
+// letters are the kinds in a ruleset: the first letters of the types.
+const letters = " sinboax"
+
+var kindNames = [...]string{"a value", "a string", "an integer", "a number", "a boolean", "an object", "a list", "an integer or a string"}
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Kind) MarshalText() ([]byte, error) { return []byte{letters[k]}, nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *Kind) UnmarshalText(text []byte) error {
+	at := strings.Index(letters, string(text))
+	if len(text) != 1 || at < 0 {
+		return fmt.Errorf("the type %q is unknown", text)
+	}
+	*k = Kind(at)
+	return nil
 }
 
 // derived is a value that is computed when it is first needed. A converter pod has the schemas of
@@ -61,48 +96,44 @@ func (d *derived[T]) of(s *Schema, derive func(*Schema) *T) *T {
 	return d.value.Load()
 }
 
-// pattern is a compiled pattern, or why it cannot be compiled.
-type pattern struct {
-	*regexp.Regexp
-	err error
-}
-
-// kind is a type that the first byte of a value reveals.
-type kind byte
-
-const (
-	anyKind kind = iota
-	stringKind
-	integerKind
-	numberKind
-	booleanKind
-	objectKind
-	arrayKind
-	intOrStringKind
-)
-
-var kinds = map[string]kind{
-	"": anyKind, "s": stringKind, "i": integerKind, "n": numberKind, "b": booleanKind, "o": objectKind, "a": arrayKind,
-}
-
 // anything is the schema of values without a known schema.
-var anything = &Schema{preserve: true, nullable: true, limits: noLimits}
+var anything = &Schema{Node: Node{Preserve: true, Nullable: true, Limits: noLimits}}
 
 // undeclared is the schema of values without declared members: members are pruned, and other
 // values are not.
-var undeclared = &Schema{nullable: true, limits: noLimits}
+var undeclared = &Schema{Node: Node{Nullable: true, Limits: noLimits}}
+
+// unchecked is the schema of what a schema in allOf, anyOf, oneOf or not does not mention.
+var unchecked = &Schema{Node: Node{Nullable: true, Limits: noLimits}}
+
+// Text is the schema of a string.
+var Text = &Schema{Node: Node{Kind: StringKind, Limits: noLimits}}
+
+// Anything is the schema of a value without a known schema.
+func Anything() *Schema { return anything }
 
 // Field returns the schema of a member, nil if the API server would prune the member.
-func (s *Schema) Field(name string) *Schema { return s.member([]byte(name)) }
+func (s *Schema) Field(name string) *Schema {
+	if property, found := s.Properties[name]; found {
+		return property
+	}
+	switch {
+	case s.Additional != nil:
+		return s.Additional
+	case s.Preserve && !s.Closed:
+		return anything
+	}
+	return nil
+}
 
 // Items returns the schema of the elements of a list, nil if the value is not a list.
 func (s *Schema) Items() *Schema {
 	switch {
-	case s.kind != arrayKind && s.kind != anyKind:
+	case s.Kind != ArrayKind && s.Kind != AnyKind:
 		return nil
-	case s.items != nil:
-		return s.items
-	case s.preserve:
+	case s.Elements != nil:
+		return s.Elements
+	case s.Preserve:
 		return anything
 	}
 	return undeclared
@@ -111,26 +142,29 @@ func (s *Schema) Items() *Schema {
 // Keys returns the names of the keys of a list map, in the schema's order; nil for any other
 // value.
 func (s *Schema) Keys() []string {
-	if s.limits.ListType != "map" {
+	if s.ListType != "map" {
 		return nil
 	}
-	return s.limits.ListKeys
+	return s.ListKeys
 }
 
 // IsObject reports whether only objects fit, with declared fields or as a map.
-func (s *Schema) IsObject() bool { return s.kind == objectKind }
+func (s *Schema) IsObject() bool { return s.Kind == ObjectKind }
 
 // IsMap reports whether only maps fit: objects whose members all have the same schema.
-func (s *Schema) IsMap() bool { return s.kind == objectKind && s.additional != nil }
+func (s *Schema) IsMap() bool { return s.Kind == ObjectKind && s.Additional != nil }
 
 // IsList reports whether only lists fit.
-func (s *Schema) IsList() bool { return s.kind == arrayKind }
+func (s *Schema) IsList() bool { return s.Kind == ArrayKind }
 
 // IsSet reports whether the elements of a list must differ.
-func (s *Schema) IsSet() bool { return s.limits.ListType == "set" }
+func (s *Schema) IsSet() bool { return s.ListType == "set" }
 
 // IsNullable reports whether null fits.
-func (s *Schema) IsNullable() bool { return s.nullable }
+func (s *Schema) IsNullable() bool { return s.Nullable }
+
+// Default returns the default of the value, nil if it has none.
+func (s *Schema) Default() json.RawMessage { return s.Fallback }
 
 // Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
 // required, and all other limits stay.
@@ -142,32 +176,26 @@ func (s *Schema) Part() *Schema {
 }
 
 func (s *Schema) newFragment() *Schema {
-	fragment := s.withLimits(s.limits.ofFragment())
-	fragment.additional, fragment.items, fragment.properties = s.additional.Part(), s.items.Part(), maps.Clone(s.properties)
-	for name, member := range s.properties {
-		fragment.properties[name] = member.Part()
+	fragment := &Schema{Node: s.Node, defaulted: s.defaulted}
+	fragment.Limits = s.ofFragment()
+	fragment.Additional, fragment.Elements, fragment.Properties = s.Additional.Part(), s.Elements.Part(), maps.Clone(s.Properties)
+	for name, member := range s.Properties {
+		fragment.Properties[name] = member.Part()
 	}
-	if fragment.limits == s.limits && fragment.additional == s.additional && fragment.items == s.items && maps.Equal(fragment.properties, s.properties) {
+	if fragment.Limits == s.Limits && fragment.Additional == s.Additional && fragment.Elements == s.Elements && maps.Equal(fragment.Properties, s.Properties) {
 		return s
 	}
-	fragment.derive(false)
 	return fragment
 }
 
-// withLimits returns a schema with other limits.
-func (s *Schema) withLimits(limits *limits) *Schema {
-	return &Schema{
-		properties: s.properties, additional: s.additional, items: s.items, limits: limits,
-		kind: s.kind, nullable: s.nullable, closed: s.closed, preserve: s.preserve, element: s.element, inJunctor: s.inJunctor,
-		limited: s.limited, isText: s.isText, defaulted: s.defaulted,
+// Sample returns a value that fits: the given one if it does, or else a value that the schema names or that its type
+// suggests; nil if none of these fits.
+func (s *Schema) Sample(a *tree.Arena, value *tree.Node) *tree.Node {
+	if s.Fits(value) == nil {
+		return value
 	}
-}
-
-// Sample returns a value that fits: the text, a JSON string, if it does, or else a value that the
-// schema names or that its type suggests; nil if none of these fits.
-func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
-	candidates := append([]json.RawMessage{text, s.limits.Default}, s.limits.Enum...)
-	for _, limit := range []*float64{s.limits.Minimum, s.limits.Maximum} {
+	candidates := append([]json.RawMessage{s.Fallback}, s.Enum...)
+	for _, limit := range []*float64{s.Minimum, s.Maximum} {
 		if limit != nil {
 			candidates = append(candidates, strconv.AppendFloat(nil, *limit, 'f', -1, 64))
 		}
@@ -175,18 +203,10 @@ func (s *Schema) Sample(text json.RawMessage) json.RawMessage {
 	for _, usual := range []string{"1", "true", "{}", "[]", `"a"`, `"1"`, `"1s"`, `"2006-01-02T15:04:05Z"`, `"192.0.2.1"`} {
 		candidates = append(candidates, json.RawMessage(usual))
 	}
-	pos := slices.IndexFunc(candidates, func(value json.RawMessage) bool { return value != nil && s.Fits(value) == nil })
-	if pos < 0 {
-		return nil
+	for _, text := range slices.DeleteFunc(candidates, func(text json.RawMessage) bool { return text == nil }) {
+		if value, err := a.Read(text); err == nil && s.Fits(value) == nil {
+			return value
+		}
 	}
-	return candidates[pos]
+	return nil
 }
-
-// Text is the schema of a string.
-var Text = &Schema{kind: stringKind, limits: noLimits, isText: true}
-
-// Anything is the schema of a value without a known schema.
-func Anything() *Schema { return anything }
-
-// Default returns the default of the value, nil if it has none.
-func (s *Schema) Default() json.RawMessage { return s.limits.Default }

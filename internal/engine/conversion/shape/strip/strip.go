@@ -17,7 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/internal/form"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
 
 // props is the schema of a value.
@@ -30,16 +31,24 @@ type props = apiextensionsv1.JSONSchemaProps
 // list maps. A nil schema allows every value. Equal schemas give equal bytes.
 func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
 	if schema == nil {
-		return form.Encode(&form.Node{Preserve: true, Nullable: true})
+		return encode(shape.Anything())
 	}
 	node, err := strip(schema)
 	if err != nil {
 		return nil, fmt.Errorf("stripping the schema: %w", err)
 	}
-	return form.Encode(node)
+	return encode(node)
 }
 
-func strip(s *props) (*form.Node, error) {
+func encode(s *shape.Schema) (json.RawMessage, error) {
+	text, ok := document.Encode(s)
+	if !ok {
+		return nil, errors.New("the schema has a value that is not JSON")
+	}
+	return text, nil
+}
+
+func strip(s *props) (*shape.Schema, error) {
 	node, err := stripValue(s)
 	if err != nil {
 		return nil, err
@@ -47,34 +56,40 @@ func strip(s *props) (*form.Node, error) {
 	return node, errors.Join(addMembers(s, node), addElements(s, node), addJunctors(s, node))
 }
 
+var kinds = map[string]shape.Kind{
+	"": shape.AnyKind, "string": shape.StringKind, "integer": shape.IntegerKind, "number": shape.NumberKind,
+	"boolean": shape.BooleanKind, "object": shape.ObjectKind, "array": shape.ArrayKind,
+}
+
 // stripValue strips a schema without those of members, elements and junctors.
-func stripValue(s *props) (*form.Node, error) {
+func stripValue(s *props) (*shape.Schema, error) {
 	format, err := formatOf(s)
 	if err != nil {
 		return nil, err
 	}
-	node := &form.Node{
+	node := &shape.Schema{Node: shape.Node{
 		Nullable: s.Nullable, Preserve: s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields,
-		Embedded: s.XEmbeddedResource, IntOrString: s.XIntOrString,
-		Limits: &form.Limits{
+		Embedded: s.XEmbeddedResource,
+		Limits: &shape.Limits{
 			Required: sorted(s.Required), Pattern: s.Pattern, Format: format,
 			Minimum: s.Minimum, Maximum: s.Maximum, MultipleOf: s.MultipleOf,
 			ExclusiveMin: s.ExclusiveMinimum, ExclusiveMax: s.ExclusiveMaximum,
 			MinLength: positive(s.MinLength), MaxLength: s.MaxLength, MinItems: positive(s.MinItems), MaxItems: s.MaxItems,
-			MinMembers: positive(s.MinProperties), MaxMembers: s.MaxProperties, Unique: s.UniqueItems,
+			MinMembers: positive(s.MinProperties), MaxMembers: s.MaxProperties,
 		},
+	}}
+	kind, known := kinds[s.Type]
+	if !known {
+		return nil, fmt.Errorf("type %q is not supported in a structural schema", s.Type)
 	}
-	if s.Type != "" {
-		node.Type = s.Type[:1]
-		if form.Types[node.Type] != s.Type {
-			return nil, fmt.Errorf("type %q is not supported in a structural schema", s.Type)
-		}
+	if node.Kind = kind; s.XIntOrString {
+		node.Kind = shape.IntOrStringKind
 	}
 	for _, value := range s.Enum {
 		node.Enum = append(node.Enum, value.Raw)
 	}
 	if s.Default != nil {
-		node.Default = s.Default.Raw
+		node.Fallback = s.Default.Raw
 	}
 	if s.XListType != nil && *s.XListType != "atomic" {
 		node.ListType, node.ListKeys = *s.XListType, s.XListMapKeys
@@ -112,10 +127,10 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-func addMembers(s *props, node *form.Node) (err error) {
+func addMembers(s *props, node *shape.Schema) (err error) {
 	for name, member := range s.Properties {
 		if node.Properties == nil {
-			node.Properties = make(map[string]*form.Node, len(s.Properties))
+			node.Properties = make(map[string]*shape.Schema, len(s.Properties))
 		}
 		if node.Properties[name], err = strip(&member); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -127,21 +142,21 @@ func addMembers(s *props, node *form.Node) (err error) {
 		node.Additional, err = strip(additional.Schema)
 	case additional.Allows:
 		// There, the API server accepts null, and prunes the members of objects.
-		node.Additional = &form.Node{Nullable: true}
+		node.Additional = &shape.Schema{Node: shape.Node{Nullable: true}}
 	default:
 		node.Closed = true
 	}
 	return err
 }
 
-func addElements(s *props, node *form.Node) (err error) {
+func addElements(s *props, node *shape.Schema) (err error) {
 	if s.Items != nil && s.Items.Schema != nil {
-		node.Items, err = strip(s.Items.Schema)
+		node.Elements, err = strip(s.Items.Schema)
 	}
 	return err
 }
 
-func addJunctors(s *props, node *form.Node) (err error) {
+func addJunctors(s *props, node *shape.Schema) (err error) {
 	if node.AllOf, err = stripAll(s.AllOf); err != nil {
 		return err
 	}
@@ -157,8 +172,8 @@ func addJunctors(s *props, node *form.Node) (err error) {
 	return err
 }
 
-func stripAll(schemas []props) ([]*form.Node, error) {
-	var nodes []*form.Node
+func stripAll(schemas []props) ([]*shape.Schema, error) {
+	var nodes []*shape.Schema
 	for i := range schemas {
 		node, err := strip(&schemas[i])
 		if err != nil {
