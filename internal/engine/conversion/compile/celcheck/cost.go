@@ -31,7 +31,7 @@ const (
 // checkCost returns a *CostError if an evaluation may exceed its limit, or the evaluations for all elements of an object that
 // of an expression.
 func (s scope) checkCost(compiled *cel.Ast, from []Field, elements uint64) error {
-	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, compiled.NativeRep())})
+	estimate, err := s.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self)})
 	if err != nil {
 		return &expression.CompileError{Messages: []string{"its cost cannot be estimated: " + err.Error()}}
 	}
@@ -64,7 +64,7 @@ func (s scope) expensivePart(compiled *cel.Ast, cost uint64) (text string) {
 		return ""
 	}
 	typed := compiled.NativeRep()
-	estimator := &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self, typed)}
+	estimator := &library.CostEstimator{SizeEstimator: newSizeEstimator(s.Self)}
 	ast.PostOrderVisit(typed.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if text != "" || e.Kind() != ast.ComprehensionKind || e.ID() == typed.Expr().ID() {
 			return

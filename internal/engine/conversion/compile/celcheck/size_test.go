@@ -27,11 +27,11 @@ func TestSizes(t *testing.T) {
 	var elements any
 	expect.NoError(t, json.Unmarshal([]byte("["+element+strings.Repeat(","+element, assumedItems-1)+"]"), &elements))
 	for text, atMost := range map[string]uint64{
-		`string(c.num) + "s"`:                      3,
-		`string(c.float) + "s"`:                    3,
-		`string(c.flag) + "s"`:                     3,
-		`string(c.at) + "s"`:                       3,
-		`string(c.for) + "s"`:                      3,
+		`string(c.num) + "s"`:                      5,
+		`string(c.float) + "s"`:                    5,
+		`string(c.flag) + "s"`:                     5,
+		`string(c.at) + "s"`:                       5,
+		`string(c.for) + "s"`:                      5,
 		`string(c.either) + "s"`:                   5,
 		`string(c.text) + "s"`:                     3,
 		`c.?text.orValue("") + "s"`:                3,
@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 		expect.NoError(t, err)
 		compiled, err := scope.Compile("self.l.map(c, " + text + ")")
 		expect.NoError(t, err)
-		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self, compiled.NativeRep())})
+		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self)})
 		expect.NoError(t, err)
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40))
 		expect.NoError(t, err)
