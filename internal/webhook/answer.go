@@ -7,10 +7,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // retryAfterSeconds is when a caller may retry after the pod was busy, or did not have the
@@ -40,16 +41,7 @@ func appendFailure(dst []byte, message string) []byte {
 
 // appendText appends text as a JSON string. It replaces invalid UTF-8.
 func appendText(dst, text []byte) []byte {
-	if jsonascii.Len(text) == len(text) {
-		dst = append(dst, '"')
-		dst = append(dst, text...)
-		return append(dst, '"')
-	}
-	quoted, err := json.Marshal(string(text))
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	return append(dst, quoted...)
+	return tree.Quote(dst, strings.ToValidUTF8(string(text), "\ufffd"))
 }
 
 // refusal is an error that is answered with an HTTP status.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/webhook/internal/testca"
 )
@@ -30,7 +31,7 @@ func sendReview(handler http.Handler, agent, desired string, objects ...string) 
 }
 
 func named(name, text string) string {
-	return fmt.Sprintf(`{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":%q},"text":%q}`, name, text)
+	return fmt.Sprintf(`{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":%s},"text":%q}`, tree.Quote(nil, name), text)
 }
 
 // TestFailuresAreRecorded checks the entries by versions and cause, with an example.

@@ -130,7 +130,7 @@ func (x *exchange) failObject(from string, failure failure, cause error) {
 
 // objectOf returns the namespace and the name of the first object of a review, empty if it has none.
 func objectOf(review []byte) (namespace, name string) {
-	s := scanner{data: review, anyDepth: true}
+	s := scanner{data: review}
 	s.members(func(member string) {
 		if member != "request" {
 			s.value()
@@ -154,7 +154,7 @@ func objectOf(review []byte) (namespace, name string) {
 // returns what precedes the malformed part. API servers write the name before the spec.
 func describe(text []byte) (name, apiVersion string) {
 	var metadata struct{ name, namespace string }
-	s := scanner{data: text, anyDepth: true}
+	s := scanner{data: text}
 	s.members(func(member string) {
 		switch member {
 		case "apiVersion":

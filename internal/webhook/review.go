@@ -43,8 +43,7 @@ type review struct {
 	// desired is the group and version to convert to.
 	desired []byte
 	// objects and objectsEnd delimit the list of objects in the body, if the list precedes a member
-	// that is needed to convert it. Such objects may have different versions, and only their
-	// brackets are known to balance.
+	// that is needed to convert it. Such objects may have different versions.
 	objects, objectsEnd int
 }
 

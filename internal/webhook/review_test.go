@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -48,7 +50,7 @@ func TestReadReview(t *testing.T) {
 		"with names and values escaped":        `{"\u006bind":"Conversion\u0052eview","apiVersion":"apiextensions.k8s.io\/v1","request":{"uid":"\u0075","desiredAPIVersion":"example.com\/v1","\u006fbjects":[{"a":[1,"]}",{}]},{}]}}`,
 		"with unknown members of every type":   `{"a":1.5e+3,"b":true,"c":null,"d":"\\","e":"\"}","f":[[],{}],"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"g":-0,"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":[1,"]}",{}]},{}],"h":{}}}`,
 		"unknown members may come twice":       `{"a":1,"a":2,"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"a":1,"uid":"u","desiredAPIVersion":"example.com/v1","a":2,"objects":[{"a":[1,"]}",{}]},{}]}}`,
-		"the deepest skipped value":            `{"a":` + strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting) + `,"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":[1,"]}",{}]},{}]}}`,
+		"the deepest skipped value":            `{"a":` + strings.Repeat("[", tree.MaxDepth) + strings.Repeat("]", tree.MaxDepth) + `,"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":[1,"]}",{}]},{}]}}`,
 	}
 	handler := newEcho()
 	for name, body := range cases {
@@ -68,25 +70,25 @@ func TestReadReviewRefuses(t *testing.T) {
 		"null":                    {`null`, `kind is "", not "ConversionReview"`},
 		"not an object":           {`[]`, `'[' at byte 0 where '{' should be`},
 		"not JSON":                {`kind: x`, `'k' at byte 0 where '{' should be`},
-		"cut in a name":           {`{"kin`, `the body ends at byte 5 where the end of a string should be`},
+		"cut in a name":           {`{"kin`, `invalid JSON at byte 5: the text does not end`},
 		"cut in a value":          {`{"kind":`, `kind: the body ends at byte 8 where a string should be`},
-		"cut in a string":         {`{"kind":"a\"`, `kind: the body ends at byte 12 where the end of a string should be`},
-		"cut in an early object":  {`{"request":{"objects":[{"a":{}`, `request: objects: the body ends at byte 30 where a closing bracket should be`},
+		"cut in a string":         {`{"kind":"a\"`, `kind: invalid JSON at byte 12: the text does not end`},
+		"cut in an early object":  {`{"request":{"objects":[{"a":{}`, `request: objects: invalid JSON at byte 30: a comma or an end was expected`},
 		"cut after objects":       {head, `request: the body ends at byte 143 where ',' should be`},
 		"cut after request":       {head + `}`, `the body ends at byte 144 where ',' should be`},
 		"data after it":           {`{} {}`, `'{' at byte 3 where the end should be`},
 		"data after a request":    {head + `}}]`, `']' at byte 145 where the end should be`},
 		"name without quote":      {`{kind:"x"}`, `'k' at byte 1 where the name of a member should be`},
-		"name not a string":       {"{\"a\x01\":1}", `invalid character '\x01' in string literal`},
+		"name not a string":       {"{\"a\x01\":1}", `invalid JSON at byte 3: a control character must be escaped`},
 		"comma at the end":        {`{"a":1,}`, `'}' at byte 7 where the name of a member should be`},
-		"comma after objects":     {head[:len(head)-1] + `,]}}`, `request: objects: ']' at byte 143 where a value should be`},
+		"comma after objects":     {head[:len(head)-1] + `,]}}`, `request: objects: invalid JSON at byte 143: a value was expected`},
 		"no comma between them":   {head[:len(head)-1] + `{}]}}`, `request: objects: '{' at byte 142 where ',' should be`},
-		"missing value":           {`{"a":}`, `'}' at byte 5 where a value should be`},
+		"missing value":           {`{"a":}`, `invalid JSON at byte 5: a value was expected`},
 		"missing colon":           {`{"a" 1}`, `'1' at byte 5 where ':' should be`},
 		"uid not a string":        {`{"request":{"uid":1}}`, `request: uid: '1' at byte 18 where a string should be`},
 		"request a list":          {`{"request":[]}`, `request: '[' at byte 11 where '{' should be`},
 		"objects an object":       {strings.Replace(head, "[", "{", 1), `request: objects: '{' at byte 134 where '[' should be`},
-		"control character":       {"{\"kind\":\"a\x01\"}", `kind: invalid character '\x01' in string literal`},
+		"control character":       {"{\"kind\":\"a\x01\"}", `kind: invalid JSON at byte 10: a control character must be escaped`},
 		"kind twice":              {`{"kind":"x","kind":"ConversionReview"}`, `the member "kind" comes twice, the second time before byte 19`},
 		"kind twice, escaped":     {`{"kind":"x","\u006bind":"x"}`, `the member "kind" comes twice, the second time before byte 24`},
 		"apiVersion twice":        {`{"apiVersion":null,"apiVersion":"x"}`, `the member "apiVersion" comes twice, the second time before byte 32`},
@@ -96,8 +98,8 @@ func TestReadReviewRefuses(t *testing.T) {
 		"objects twice, early":    {`{"request":{"objects":[],"objects":[]}}`, `request: objects: the member "objects" comes twice, the second time before byte 35`},
 		"objects twice":           {head + `,"objects":[{"b":1}]}}`, `request: objects: the member "objects" comes twice, the second time before byte 154`},
 		"uid twice, late":         {head + `,"uid":"v"}}`, `request: the member "uid" comes twice, the second time before byte 150`},
-		"deep":                    {`{"response":` + deep, `the value at byte 10012 is nested deeper than 10000 levels`},
-		"deep early objects":      {`{"request":{"objects":` + deep, `request: objects: the value at byte 10022 is nested deeper than 10000 levels`},
+		"deep":                    {`{"response":` + deep, `invalid JSON at byte 10012: nested deeper than 10000`},
+		"deep early objects":      {`{"request":{"objects":` + deep, `request: objects: invalid JSON at byte 10022: nested deeper than 10000`},
 	}
 	handler := newEcho()
 	for name, tc := range cases {
@@ -109,8 +111,8 @@ func TestReadReviewRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadReview compares the answer with that of encoding/json if the body is JSON. Invalid JSON
-// may be accepted only within skipped values, and the answer must always be valid JSON.
+// FuzzReadReview compares the answer with that of encoding/json if the body is JSON. Nothing else may be accepted, and
+// the answer must always be valid JSON.
 func FuzzReadReview(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":"\\\""},{}]}}`,
@@ -126,10 +128,13 @@ func FuzzReadReview(f *testing.F) {
 	handler := newEcho()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		got, err := respond(t, handler, string(body))
+		if err == nil && !json.Valid(body) {
+			t.Fatalf("%q is not JSON, and the answer is %s", body, got)
+		}
 		if err == nil && !json.Valid([]byte(got)) {
 			t.Fatalf("the answer is not JSON: %s", got)
 		}
-		if !json.Valid(body) || nesting(body) > maxNesting {
+		if !json.Valid(body) || !utf8.Valid(body) || nesting(body) > tree.MaxDepth {
 			return
 		}
 		want, ok := readWithEncodingJSON(body)

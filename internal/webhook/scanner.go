@@ -5,18 +5,12 @@ package webhook
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// maxNesting is the maximum depth of a skipped value. API servers do not decode deeper values.
-const maxNesting = 10_000
-
-// scanner reads JSON without decoding it. It checks the structure of the objects and lists that it
-// enters. Of a value that it skips, it only finds the end: it matches quotes and brackets, and
-// leaves the content to the consumer of the span. After an error it does not advance, so callers
+// scanner reads JSON without decoding it, member by member. After an error it does not advance, so callers
 // can check err once.
 //
 //	if s.enter('{') {
@@ -30,9 +24,7 @@ type scanner struct {
 	pos  int
 	// entered is true until the first member or element of the innermost object or list is read.
 	entered bool
-	// anyDepth disables maxNesting.
-	anyDepth bool
-	err      error
+	err     error
 }
 
 // enter enters the object or list that begins with opening. For a null it returns false:
@@ -93,11 +85,12 @@ const maxText = 1 << 10
 
 // textOrSkip reads a value, and returns it if it is a string, and not too long.
 func (s *scanner) textOrSkip() string {
-	if s.peek() != '"' || len((&scanner{data: s.data, pos: s.pos}).value()) > maxText {
-		s.value()
+	isText := s.peek() == '"'
+	span := s.value()
+	if !isText || s.err != nil || len(span) > maxText {
 		return ""
 	}
-	return string(s.text())
+	return string(unquoted(span))
 }
 
 // text reads a string, and returns it decoded. A null reads as an empty string. Strings without
@@ -109,42 +102,35 @@ func (s *scanner) text() []byte {
 		}
 		return nil
 	}
-	inner := s.data[s.pos+1:]
-	if length := jsonascii.Len(inner); length < len(inner) && inner[length] == '"' && s.err == nil {
-		s.pos += length + len(`""`)
-		return inner[:length:length]
-	}
-	return s.escapedText()
-}
-
-// escapedText reads a string that contains escapes.
-func (s *scanner) escapedText() []byte {
 	span := s.value()
 	if s.err != nil {
 		return nil
 	}
-	var decoded string
-	if err := json.Unmarshal(span, &decoded); err != nil {
-		s.fail(err)
+	return unquoted(span)
+}
+
+func unquoted(text []byte) []byte {
+	inner := text[1 : len(text)-1 : len(text)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
 	}
-	return []byte(decoded)
+	return tree.Unquote(nil, inner)
 }
 
 // value skips the next value, and returns its span, with a capacity that protects the bytes after
 // it.
 func (s *scanner) value() []byte {
-	c, start := s.peek(), s.pos
-	switch {
-	case s.err != nil:
+	if s.peek(); s.err != nil {
 		return nil
-	case c == '"':
-		s.skipString()
-	case c == '{' || c == '[':
-		s.skipNested()
-	default:
-		s.skipLiteral()
 	}
-	return s.data[start:s.pos:s.pos]
+	start := s.pos
+	end, err := tree.Skip(s.data, start)
+	if err != nil {
+		s.fail(err)
+		return nil
+	}
+	s.pos = end
+	return s.data[start:end:end]
 }
 
 // end fails if anything but white space follows.
@@ -190,67 +176,6 @@ func (s *scanner) expect(c byte) bool {
 	}
 	s.pos++
 	return true
-}
-
-// skipString skips the string at the current position. A quote ends it unless the number of
-// backslashes before it is not even.
-func (s *scanner) skipString() {
-	for i := s.pos + 1; ; i++ {
-		quote := bytes.IndexByte(s.data[i:], '"')
-		if quote < 0 {
-			s.pos = len(s.data)
-			s.unexpected("the end of a string")
-			return
-		}
-		i += quote
-		backslashes := 0
-		for s.data[i-1-backslashes] == '\\' {
-			backslashes++
-		}
-		if backslashes%2 == 0 {
-			s.pos = i + 1
-			return
-		}
-	}
-}
-
-// skipNested skips the object or list at the current position. It counts brackets instead of
-// recursing, so that depth cannot exhaust the stack.
-func (s *scanner) skipNested() {
-	for depth := 0; s.pos < len(s.data) && s.err == nil; {
-		switch s.data[s.pos] {
-		case '"':
-			s.skipString()
-			continue
-		case '{', '[':
-			if depth++; depth > maxNesting && !s.anyDepth {
-				s.fail(fmt.Errorf("the value at byte %d is nested deeper than %d levels", s.pos, maxNesting))
-				return
-			}
-		case '}', ']':
-			if depth--; depth == 0 {
-				s.pos++
-				return
-			}
-		}
-		s.pos++
-	}
-	s.unexpected("a closing bracket")
-}
-
-// skipLiteral skips the number, boolean or null at the current position.
-func (s *scanner) skipLiteral() {
-	start := s.pos
-	for s.pos < len(s.data) && isLiteral(s.data[s.pos]) {
-		s.pos++
-	}
-	if s.pos == start {
-		s.unexpected("a value")
-	}
-}
-
-func isLiteral(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == 'E' || c == '-' || c == '+' || c == '.'
 }
 
 func (s *scanner) unexpected(wanted string) {

@@ -10,8 +10,6 @@ import (
 	"math/bits"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
 )
 
 // MaxDepth limits nesting. It is the limit of encoding/json, and so of the API server.
@@ -52,6 +50,12 @@ func (a *Arena) ReadFirst(text []byte, levels int) (n *Node, end int, err error)
 	n = a.node()
 	end, err = r.value(n, skipSpace(text, 0), levels)
 	return n, end, err
+}
+
+// Skip returns the end of the value at a position of a text.
+func Skip(text []byte, pos int) (end int, err error) {
+	r := reader{src: text}
+	return r.skip(skipSpace(text, pos))
 }
 
 // open reads what is in a value. The text is valid. Each time that something in it is opened again, twice as many levels are
@@ -366,15 +370,15 @@ func (r *reader) wordEnd(pos int, word string) (int, error) {
 func (r *reader) textEnd(start int) (int, error) {
 	// This form lets the compiler omit the bounds checks.
 	pos, src := start+1, slices.Clip(r.src)
-	for pos >= 0 && pos <= len(src)-jsonascii.WordSize {
-		if marks := jsonascii.Special(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
-			pos += bits.TrailingZeros64(marks) / jsonascii.WordSize
+	for pos >= 0 && pos <= len(src)-wordSize {
+		if marks := special(binary.LittleEndian.Uint64(src[pos:])); marks != 0 {
+			pos += bits.TrailingZeros64(marks) / wordSize
 			if src[pos] == '"' {
 				return pos + 1, nil
 			}
 			break
 		}
-		pos += jsonascii.WordSize
+		pos += wordSize
 	}
 	return r.escapedText(start+1, pos)
 }
@@ -395,7 +399,7 @@ func (r *reader) escapedText(start, pos int) (end int, err error) {
 		case c < ' ':
 			return pos, invalid(pos, "a control character must be escaped")
 		default:
-			pos += jsonascii.LenUnicode(r.src[pos:])
+			pos += plainLength(r.src[pos:])
 		}
 	}
 	return pos, invalid(pos, "the text does not end")

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/conversion-operator/conversion-operator/internal/engine/jsonascii"
 )
 
 // Append appends the value as JSON. What was read is written as it was.
@@ -47,7 +45,7 @@ func (n *Node) Append(dst []byte) []byte {
 func Quote(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for rest := bytesOf(text); ; {
-		length := jsonascii.LenUnicode(rest)
+		length := plainLength(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {
 			return append(dst, '"')
