@@ -141,25 +141,16 @@ func (f *filler) values(x *exchange) []*tree.Node {
 	var values []*tree.Node
 	switch {
 	case x.CEL != nil:
-		_, fields := ends(f.hub, x.CEL.Spoke, x.CEL.Hub)
-		return f.samples(at(fields, computed(fields)))
+		for _, of := range x.types { // values that expressions can read
+			values = append(values, f.read(expression.Sample(of)))
+		}
+		return values
 	case f.hub:
 		values = f.images(x, f.spokeValues(x))
 	default:
 		values = f.spokeValues(x)
 	}
 	return append(values, make([]*tree.Node, max(0, len(x.to)-len(values)))...)
-}
-
-// samples returns values that expressions can read.
-func (f *filler) samples(fields []CELField) []*tree.Node {
-	values := make([]*tree.Node, len(fields))
-	for i := range fields {
-		if schema, err := expression.ReadSchema(fields[i].Schema); err == nil {
-			values[i] = f.read(schema.Sample())
-		}
-	}
-	return values
 }
 
 // spokeValues returns values of the fields of the spoke.

@@ -4,10 +4,13 @@
 package conversion
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
+	"k8s.io/apiserver/pkg/cel/common"
+
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
 
 // computesSpoke and computesHub report whether the rule computes fields of a side.
@@ -35,15 +38,8 @@ func at[T any](all []T, indexes []int) []T {
 
 // compile returns what computes the fields of the hub, and those of the spoke; nil for fields without expressions. They read
 // the fields of the other side, and then those around it.
-func (c *CEL) compile() (forward, backward *expression.Program, err error) {
-	spoke, err := expressionFields(c.Spoke, c.SpokeAround)
-	if err != nil {
-		return nil, nil, err
-	}
-	hub, err := expressionFields(c.Hub, c.HubAround)
-	if err != nil {
-		return nil, nil, err
-	}
+func (c *CEL) compile(ofSpoke, ofHub []common.Schema) (forward, backward *expression.Program, err error) {
+	spoke, hub := expressionFields(c.Spoke, c.SpokeAround, ofSpoke), expressionFields(c.Hub, c.HubAround, ofHub)
 	if c.computesHub() {
 		if forward, err = expression.New(spoke, at(hub, computed(c.Hub))); err != nil {
 			return nil, nil, err
@@ -56,9 +52,10 @@ func (c *CEL) compile() (forward, backward *expression.Program, err error) {
 }
 
 // FromNothing returns the indexes of the fields of either side that the expressions compute if all
-// fields of the other side are missing. It fails if an expression does not compile.
-func (c *CEL) FromNothing() (spoke, hub []int, err error) {
-	forward, backward, err := c.compile()
+// fields of the other side are missing. The schemas are those of the fields of each side, and then of those around it; all
+// other values may be anything. It fails if an expression does not compile.
+func (c *CEL) FromNothing(ofSpoke, ofHub []common.Schema) (spoke, hub []int, err error) {
+	forward, backward, err := c.compile(ofSpoke, ofHub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,18 +74,44 @@ func (c *CEL) FromNothing() (spoke, hub []int, err error) {
 	return fromNothing(backward, len(c.Hub)+len(c.HubAround), c.Spoke), fromNothing(forward, len(c.Spoke)+len(c.SpokeAround), c.Hub), nil
 }
 
-func expressionFields(fields []CELField, around []FieldAround) ([]expression.Field, error) {
+func expressionFields(fields []CELField, around []FieldAround, schemas []common.Schema) []expression.Field {
 	fields = slices.Clip(fields)
 	for _, f := range around {
 		fields = append(fields, f.CELField)
 	}
 	read := make([]expression.Field, len(fields))
 	for i, field := range fields {
-		schema, err := expression.ReadSchema(field.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("the field %s: %w", field.Name, err)
+		read[i] = expression.Field{Name: field.Name, Schema: expression.Anything, Expression: field.Expression}
+		if i < len(schemas) {
+			read[i].Schema = schemas[i]
 		}
-		read[i] = expression.Field{Name: field.Name, Schema: schema, Expression: field.Expression}
 	}
-	return read, nil
+	return read
+}
+
+// types returns the schemas of fields of expressions, and of fields around them.
+func (s side) types(fields []Field, around []FieldAround) []common.Schema {
+	var types []common.Schema
+	for _, f := range fields {
+		types = append(types, s.typeAt(f.Path))
+	}
+	for _, f := range around {
+		of := &s
+		for range f.Up {
+			of = cmp.Or(of.around, of)
+		}
+		types = append(types, of.typeAt(f.Path))
+	}
+	return types
+}
+
+// typeAt returns the schema of a field of expressions. Labels and annotations are texts, whatever the schema says.
+func (s side) typeAt(path Path) common.Schema {
+	switch found := shapeAt(s.shape, path); {
+	case s.around == nil && path[0] == "metadata":
+		return expression.TypesOf(shape.Text)
+	case found != nil:
+		return expression.TypesOf(found)
+	}
+	return expression.Anything
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
@@ -33,9 +34,11 @@ type exchange struct {
 	atRoot bool
 	// nullable is true if a source field may be null. Other nulls are older than the schema.
 	nullable bool
-	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
+	// program computes the target fields by expressions, and computed is the first of them, as in a policy. types are the
+	// schemas that expressions have of the target fields.
 	program  *expression.Program
 	computed string
+	types    []common.Schema
 }
 
 // exchanges prepares an exchange in both directions.
@@ -51,9 +54,11 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		toHub.structure, fromHub.structure = structure, structure
 	}
 	if e.CEL != nil {
-		if toHub.program, fromHub.program, err = e.CEL.compile(); err != nil {
+		ofSpoke, ofHub := spoke.types(e.Spoke, e.CEL.SpokeAround), hub.types(e.Hub, e.CEL.HubAround)
+		if toHub.program, fromHub.program, err = e.CEL.compile(ofSpoke, ofHub); err != nil {
 			return nil, nil, err
 		}
+		toHub.types, fromHub.types = at(ofHub, computed(e.CEL.Hub)), at(ofSpoke, computed(e.CEL.Spoke))
 		toHub.prepare(e.CEL.Spoke, e.CEL.SpokeAround, e.CEL.Hub)
 		fromHub.prepare(e.CEL.Hub, e.CEL.HubAround, e.CEL.Spoke)
 	}

@@ -85,14 +85,16 @@ type side struct {
 	at Path
 	// shape is the schema of the scope, nil if unknown.
 	shape *shape.Schema
+	// around is the scope around it, nil for a whole object.
+	around *side
 }
 
 // in returns the side of the elements of a collection.
 func (s side) in(c *Collection, ofHub bool) side {
 	if c.Form(ofHub) == FormOne {
-		return side{c.Inside(ofHub, s.at), shapeAt(s.shape, c.At(ofHub))}
+		return side{c.Inside(ofHub, s.at), shapeAt(s.shape, c.At(ofHub)), &s}
 	}
-	return side{c.Inside(ofHub, s.at), elementShape(s.shape, c.At(ofHub))}
+	return side{c.Inside(ofHub, s.at), elementShape(s.shape, c.At(ofHub)), &s}
 }
 
 // shapeAt returns the schema of the field at path, nil if unknown.

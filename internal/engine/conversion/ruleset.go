@@ -237,8 +237,6 @@ type CEL struct {
 type CELField struct {
 	// Name is its name in expressions: self.name.
 	Name string `json:"name"`
-	// Schema is its structural schema, JSONSchemaProps as in a CustomResourceDefinition.
-	Schema json.RawMessage `json:"schema"`
 	// Expression computes it from the fields of the other side. It is empty if the rule only reads the field, which other
 	// rules may be for.
 	Expression string `json:"expression"`

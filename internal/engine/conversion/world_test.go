@@ -408,7 +408,7 @@ func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string
 		if cel == nil || !cel.WhenMissing {
 			continue
 		}
-		ofSpoke, ofHub, err := cel.FromNothing()
+		ofSpoke, ofHub, err := cel.FromNothing(nil, nil)
 		expect.NoError(t, err)
 		made["of missing fields"]++
 		made.addIf(in != "", "of missing fields"+in)

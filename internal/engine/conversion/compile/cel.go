@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -35,11 +37,13 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
 	scope := c.scopeAt(within)
+	ofSpoke, ofHub := typesOf(spoke, within), typesOf(hub, within)
 	spoke, exchange.CEL.SpokeAround = takeAround(spoke, within)
 	hub, exchange.CEL.HubAround = takeAround(hub, within)
 	exchange.Spoke, exchange.CEL.Spoke = fieldsIn(spoke, within)
 	exchange.Hub, exchange.CEL.Hub = fieldsIn(hub, within)
-	if !c.checkWhenMissing(rule, exchange.CEL, spoke, hub, fldPath.Child("whenMissing")) {
+	fromNothing := func() (spoke, hub []int, err error) { return exchange.CEL.FromNothing(ofSpoke, ofHub) }
+	if !c.checkWhenMissing(rule, fromNothing, spoke, hub, fldPath.Child("whenMissing")) {
 		return
 	}
 	if c.rule.derives() {
@@ -53,12 +57,12 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 
 // checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
 // what that is.
-func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, cel *conversion.CEL, spoke, hub []celField, fldPath place) bool {
+func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, fromNothing func() (spoke, hub []int, err error), spoke, hub []celField, fldPath place) bool {
 	switch rule.WhenMissing {
 	case "", v1alpha1.CELSkip:
 		return true
 	case v1alpha1.CELEvaluate:
-		ofSpoke, ofHub, err := cel.FromNothing()
+		ofSpoke, ofHub, err := fromNothing()
 		if err != nil {
 			c.refuse(fldPath, field.InternalError(fldPath.path, err))
 			return false
@@ -134,12 +138,7 @@ func (c *compiler) celSide(
 		if ok = ok && found; !found {
 			continue
 		}
-		shape, err := celcheck.Shape(of)
-		if err != nil {
-			c.refuse(named.Key(name), field.InternalError(named.Key(name).path, err))
-			ok = false
-		}
-		made := conversion.CELField{Name: name, Schema: shape, Expression: string(expressions[name])}
+		made := conversion.CELField{Name: name, Expression: string(expressions[name])}
 		all = append(all, celField{claim{at, ofHub, named.Key(name), c.rule}, made, of, fields[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(expressions)) {
@@ -190,6 +189,18 @@ func takeAround(fields []celField, within spot) (here []celField, around []conve
 		around = append(around, conversion.FieldAround{CELField: f.CELField, Up: up, Path: f.local(scope, f.ofHub)})
 	}
 	return here, around
+}
+
+// typesOf returns the schemas of fields: first of those in a scope, and then of those around it.
+func typesOf(fields []celField, within spot) (types []common.Schema) {
+	for _, around := range []bool{false, true} {
+		for _, f := range fields {
+			if f.isAround(within) == around {
+				types = append(types, &model.Structural{Structural: f.schema})
+			}
+		}
+	}
+	return types
 }
 
 func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fromNothing bool, fldPath place) (ok bool) {

@@ -5,8 +5,8 @@
 // by expressions of the Common Expression Language (CEL), with the libraries and
 // semantics of the API server's validation rules. It is pure, and its values are JSON text.
 //
-// Both sides of a rule are Fields, each with a Schema (schema.go): the part of the
-// CustomResourceDefinition's schema that is in a ruleset. New compiles the expressions of
+// Both sides of a rule are Fields, each with its types (schema.go): those of the stripped schemas that
+// a ruleset has anyway. New compiles the expressions of
 // one direction over the fields of the other side (env.go, guard.go).
 // Program.Evaluate (expression.go) reads the values (value.go), evaluates, and writes
 // the results (result.go), within a Budget (budget.go).

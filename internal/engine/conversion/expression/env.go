@@ -104,7 +104,7 @@ func typesOf(fields []Field) map[string]*apiservercel.DeclType {
 // DeclType returns the type of a value in expressions: that of validation rules, or dyn for one that its schema does not
 // describe.
 func DeclType(s common.Schema) *apiservercel.DeclType {
-	if !isOpaque(s) {
+	if !IsOpaque(s) {
 		return common.SchemaDeclType(s, s.IsXEmbeddedResource())
 	}
 	opaque := apiservercel.NewSimpleTypeWithMinSize("dyn", cel.DynType, nil, 1)
@@ -117,8 +117,8 @@ func DeclType(s common.Schema) *apiservercel.DeclType {
 	return opaque
 }
 
-// isOpaque reports whether a schema does not describe a value: it may be anything, or an object, or consists of such values.
-func isOpaque(s common.Schema) bool {
+// IsOpaque reports whether a schema does not describe a value, which expressions read as dyn: it may be anything, or an object, or consists of such values.
+func IsOpaque(s common.Schema) bool {
 	values := s.AdditionalProperties()
 	switch {
 	case s.IsXIntOrString():
@@ -126,13 +126,13 @@ func isOpaque(s common.Schema) bool {
 	case s.Type() == "":
 		return s.IsXPreserveUnknownFields()
 	case s.Type() == "array" && s.Items() != nil:
-		return isOpaque(s.Items())
+		return IsOpaque(s.Items())
 	case s.Type() == "array":
 		return s.IsXPreserveUnknownFields()
 	case s.Type() != "object" || len(s.Properties()) > 0:
 		return false
 	case values != nil && values.Schema() != nil:
-		return isOpaque(values.Schema())
+		return IsOpaque(values.Schema())
 	}
 	return s.IsXPreserveUnknownFields() || values != nil && values.Allows()
 }

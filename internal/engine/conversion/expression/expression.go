@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // Field is a field of one side.
@@ -15,7 +16,7 @@ type Field struct {
 	// Name is its name in the expressions of the other side: self.name.
 	Name string
 	// Schema is its schema.
-	Schema *Schema
+	Schema common.Schema
 	// Expression computes it from the fields of the other side.
 	Expression string
 }
@@ -34,7 +35,7 @@ type Program struct {
 // target is a field to compute.
 type target struct {
 	program cel.Program
-	schema  *Schema
+	schema  common.Schema
 }
 
 // Input is what expressions read.

@@ -13,19 +13,25 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/yaml"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // schemaOf reads the YAML of a schema.
-func schemaOf(t testing.TB, text string) *Schema {
+func schemaOf(t testing.TB, text string) common.Schema {
 	t.Helper()
-	read, err := yaml.YAMLToJSONStrict([]byte(text))
+	props := &apiextensionsv1.JSONSchemaProps{}
+	expect.NoError(t, yaml.UnmarshalStrict([]byte(text), props))
+	stripped, err := strip.Of(props)
 	expect.NoError(t, err)
-	s, err := ReadSchema(read)
+	s, err := shape.Read(stripped)
 	expect.NoError(t, err)
-	return s
+	return TypesOf(s)
 }
 
 // evaluate computes a field with the schema to from fields that are named a, b and c in order. An

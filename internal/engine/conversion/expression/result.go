@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 )
@@ -26,7 +27,7 @@ const (
 // writeResult returns the JSON text of a result, or nil if the field does not allow it, or if it
 // is null or optional.none(). Members are sorted by name, integers are exact, doubles are in their
 // shortest exact form, and only necessary escapes are used.
-func writeResult(result ref.Val, s *Schema) []byte {
+func writeResult(result ref.Val, s common.Schema) []byte {
 	if optional, is := result.(*types.Optional); is {
 		if !optional.HasValue() {
 			return nil
@@ -50,13 +51,13 @@ type writer struct{ remaining int }
 
 // fit returns a value in the form of the field's schema. Source objects hold plain Go values;
 // results of expressions hold CEL values.
-func (w *writer) fit(value any, s *Schema, depth int) (any, bool) {
+func (w *writer) fit(value any, s common.Schema, depth int) (any, bool) {
 	if w.remaining--; w.remaining < 0 || depth > maxResultDepth {
 		return nil, false
 	}
 	switch value := value.(type) {
 	case nil, types.Null:
-		return nil, depth == 0 || s.nullable || s.Untyped()
+		return nil, depth == 0 || s.Nullable() || Untyped(s)
 	case traits.Lister:
 		return w.fitList(elementsOf(value), s, depth)
 	case traits.Mapper:
@@ -71,27 +72,27 @@ func (w *writer) fit(value any, s *Schema, depth int) (any, bool) {
 	return w.fitScalar(value, s)
 }
 
-func (w *writer) fitScalar(value any, s *Schema) (any, bool) {
+func (w *writer) fitScalar(value any, s common.Schema) (any, bool) {
 	switch value := value.(type) {
 	case bool:
-		return value, s.kind == "boolean" || s.Untyped()
+		return value, s.Type() == "boolean" || Untyped(s)
 	case int64:
-		return value, s.kind == "integer" || s.kind == "number" || s.intOrString || s.Untyped()
+		return value, s.Type() == "integer" || s.Type() == "number" || s.IsXIntOrString() || Untyped(s)
 	case float64:
-		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.kind == "number" || s.Untyped())
+		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.Type() == "number" || Untyped(s))
 	case string:
 		w.remaining -= len(value)
-		return value, w.remaining >= 0 && (s.kind == "string" || s.intOrString || s.Untyped())
+		return value, w.remaining >= 0 && (s.Type() == "string" || s.IsXIntOrString() || Untyped(s))
 	case []byte:
 		w.remaining -= len(value)
-		return base64.StdEncoding.EncodeToString(value), w.remaining >= 0 && (s.Format() == "byte" || s.Untyped())
+		return base64.StdEncoding.EncodeToString(value), w.remaining >= 0 && (Format(s) == "byte" || Untyped(s))
 	case time.Duration:
-		return value.String(), s.Format() == "duration" || s.Untyped()
+		return value.String(), Format(s) == "duration" || Untyped(s)
 	case time.Time:
-		if s.Format() == "date" {
+		if Format(s) == "date" {
 			return value.UTC().Format(time.DateOnly), true
 		}
-		return value.UTC().Format(time.RFC3339Nano), s.Format() == "date-time" || s.Untyped()
+		return value.UTC().Format(time.RFC3339Nano), Format(s) == "date-time" || Untyped(s)
 	}
 	return nil, false
 }
@@ -104,12 +105,12 @@ func elementsOf(list traits.Lister) []any {
 	return elements
 }
 
-func (w *writer) fitList(list []any, s *Schema, depth int) (any, bool) {
-	of := s.items
+func (w *writer) fitList(list []any, s common.Schema, depth int) (any, bool) {
+	of := s.Items()
 	switch {
-	case s.Untyped() || s.kind == "array" && of == nil && s.preserves:
+	case Untyped(s) || s.Type() == "array" && of == nil && s.IsXPreserveUnknownFields():
 		of = Anything
-	case s.kind != "array" || of == nil:
+	case s.Type() != "array" || of == nil:
 		return nil, false
 	}
 	elements := make([]any, len(list))
@@ -140,14 +141,14 @@ func membersOf(m traits.Mapper) map[string]any {
 	return members
 }
 
-func (w *writer) fitMap(m map[string]any, s *Schema, depth int) (any, bool) {
-	if m == nil || s.kind != "object" && !s.Untyped() {
+func (w *writer) fitMap(m map[string]any, s common.Schema, depth int) (any, bool) {
+	if m == nil || s.Type() != "object" && !Untyped(s) {
 		return nil, false
 	}
 	members := make(map[string]any, len(m))
 	for name, value := range m {
 		w.remaining -= len(name)
-		of := s.Member(name)
+		of := Member(s, name)
 		if of == nil {
 			return nil, false
 		}

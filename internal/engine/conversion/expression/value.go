@@ -23,7 +23,7 @@ var errUnreadable = errors.New("the value is not of the type that the schema say
 // readValue returns the CEL value of a JSON text, with the semantics of validation rules: equality
 // of lists by their keys, dates and durations. It returns nil for nil and for null, because
 // validation rules treat a nullable field that is null as missing.
-func readValue(text []byte, s *Schema) ref.Val {
+func readValue(text []byte, s common.Schema) ref.Val {
 	if text == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func readValue(text []byte, s *Schema) ref.Val {
 	if !exact || !matchesSchema(value, s) {
 		return types.WrapErr(errUnreadable)
 	}
-	if isOpaque(s) {
+	if IsOpaque(s) {
 		return types.DefaultTypeAdapter.NativeToValue(value)
 	}
 	return common.UnstructuredToVal(value, s)
@@ -93,27 +93,27 @@ func number(text string) (any, bool) {
 // matchesSchema reports whether a value and all its content have the types of the schema. CEL
 // values only check that when they are used; for equality, whether they do depends on the order of
 // a map.
-func matchesSchema(value any, s *Schema) bool {
+func matchesSchema(value any, s common.Schema) bool {
 	switch value := value.(type) {
 	case nil:
-		return s.nullable || s.Untyped()
+		return s.Nullable() || Untyped(s)
 	case int64:
-		if s.kind == "number" && !exactDouble(value) {
+		if s.Type() == "number" && !exactDouble(value) {
 			return false
 		}
 	case []any:
-		if s.kind == "array" && s.items != nil {
-			return elementsMatch(value, s.items)
+		if s.Type() == "array" && s.Items() != nil {
+			return elementsMatch(value, s.Items())
 		}
 	case map[string]any:
-		if s.kind == "object" {
+		if s.Type() == "object" {
 			return membersMatch(value, s)
 		}
 	}
 	return !types.IsError(common.UnstructuredToVal(value, s))
 }
 
-func elementsMatch(elements []any, s *Schema) bool {
+func elementsMatch(elements []any, s common.Schema) bool {
 	for _, element := range elements {
 		if !matchesSchema(element, s) {
 			return false
@@ -124,13 +124,14 @@ func elementsMatch(elements []any, s *Schema) bool {
 
 // membersMatch ignores null, which is a missing field, and members that the schema does not name,
 // because no expression reads them.
-func membersMatch(members map[string]any, s *Schema) bool {
+func membersMatch(members map[string]any, s common.Schema) bool {
+	fields, others := s.Properties(), s.AdditionalProperties()
 	for name, member := range members {
-		if field, named := s.properties[name]; named {
-			if member != nil && !matchesSchema(member, field.(*Schema)) {
+		if field, named := fields[name]; named {
+			if member != nil && !matchesSchema(member, field) {
 				return false
 			}
-		} else if s.Value() != nil && !matchesSchema(member, s.Value()) {
+		} else if others != nil && others.Schema() != nil && !matchesSchema(member, others.Schema()) {
 			return false
 		}
 	}

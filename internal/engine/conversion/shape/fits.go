@@ -71,7 +71,7 @@ var jsonKinds = map[tree.Kind]Kind{tree.String: StringKind, tree.Bool: BooleanKi
 func (s *Schema) checkType(n *tree.Node) *MisfitError {
 	switch {
 	case n.Is(tree.Null):
-		if s.Nullable {
+		if s.effect.nullable {
 			return nil
 		}
 		return misfit("must be " + kindNames[s.Kind] + ", not null")

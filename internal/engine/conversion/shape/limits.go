@@ -83,7 +83,7 @@ var types = map[Kind]spec.StringOrArray{
 // checked separately, because the validator would cache them for ever.
 func (s *Schema) newChecks() *checks {
 	alone := &spec.Schema{SchemaProps: spec.SchemaProps{
-		Type: types[s.Kind], Nullable: s.Nullable, Format: s.Format, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMin,
+		Type: types[s.Kind], Nullable: s.effect.nullable, Format: s.Format, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMin,
 		Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMax, MultipleOf: s.MultipleOf, MinLength: s.MinLength, MaxLength: s.MaxLength,
 	}}
 	for _, text := range s.Enum {

@@ -24,9 +24,9 @@ func (s *Schema) Prune(a *tree.Arena, n *tree.Node) (pruned *tree.Node, isOfType
 		switch {
 		case of == nil || !isOfType:
 			return nil
-		case value.Is(tree.Null) && !of.Nullable && of.Fallback != nil:
+		case value.Is(tree.Null) && !of.effect.nullable && of.Fallback != nil:
 			return of.fallback(a)
-		case value.Is(tree.Null) && !of.Nullable && n.Is(tree.Object):
+		case value.Is(tree.Null) && !of.effect.nullable && n.Is(tree.Object):
 			return nil // the API server removes no elements
 		}
 		inner, fits := of.Prune(a, value)

@@ -59,21 +59,18 @@ func (r *Reader) complete(s *Schema, at position) *Schema {
 	if s.Limits == nil {
 		s.Limits = noLimits
 	}
-	s.Preserve = s.Preserve || at.preserve
 	// Null is not pruned from lists. In a junctor, the type has been checked before.
-	s.Nullable = s.Nullable || s.Kind == AnyKind && (at.inJunctor || at.element && s.Fallback == nil)
-	if at.inJunctor {
-		s.leaveUnchecked()
-	}
+	nullable := s.Nullable || s.Kind == AnyKind && (at.inJunctor || at.element && s.Fallback == nil)
+	s.effect = effect{inJunctor: at.inJunctor, nullable: nullable, preserve: s.Preserve || at.preserve}
 	inside, joined := position{inJunctor: at.inJunctor}, position{inJunctor: true}
 	for name, member := range s.Properties {
 		s.Properties[name] = r.complete(member, inside)
 	}
-	if s.Additional != nil && s.Additional != unchecked {
+	if s.Additional != nil {
 		s.Additional = r.complete(s.Additional, inside)
 	}
-	if s.Elements != nil && s.Elements != unchecked {
-		s.Elements = r.complete(s.Elements, position{element: true, preserve: s.Preserve, inJunctor: at.inJunctor})
+	if s.Elements != nil {
+		s.Elements = r.complete(s.Elements, position{element: true, preserve: s.effect.preserve, inJunctor: at.inJunctor})
 	}
 	for _, all := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for i := range all {
@@ -85,16 +82,6 @@ func (r *Reader) complete(s *Schema, at position) *Schema {
 	}
 	s.defaulted = s.holdsDefault()
 	return r.share(s)
-}
-
-// leaveUnchecked allows what a schema in a junctor does not mention.
-func (s *Schema) leaveUnchecked() {
-	if s.Additional == nil && !s.Closed {
-		s.Additional = unchecked
-	}
-	if s.Elements == nil {
-		s.Elements = unchecked
-	}
 }
 
 func (s *Schema) holdsDefault() bool {
@@ -132,7 +119,7 @@ func (s *Schema) content() string {
 	if err != nil {
 		return fmt.Sprintf("%p", s) // cannot happen: it was read from JSON
 	}
-	text = fmt.Appendf(text, " %s %p %p %v %v %v %p", s.envelope, s.Additional, s.Elements, s.AllOf, s.AnyOf, s.OneOf, s.Not)
+	text = fmt.Appendf(text, " %v %s %p %p %v %v %v %p", s.effect, s.envelope, s.Additional, s.Elements, s.AllOf, s.AnyOf, s.OneOf, s.Not)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		text = fmt.Appendf(text, " %q %p", name, s.Properties[name])
 	}

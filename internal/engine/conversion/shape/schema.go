@@ -20,6 +20,7 @@ import (
 type Schema struct {
 	Node
 
+	effect effect
 	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
@@ -28,13 +29,22 @@ type Schema struct {
 	fragment derived[Schema]
 }
 
+// effect is what follows from a schema and its position.
+type effect struct {
+	// inJunctor is true in allOf, anyOf, oneOf and not, where what is not mentioned is not checked.
+	inJunctor bool
+	// nullable and preserve say what the API server does, whatever the schema itself says.
+	nullable, preserve bool
+}
+
 // Node is a schema in the form in which a ruleset has it. Names are short, because a ruleset contains thousands of them.
 type Node struct {
 	Kind Kind `json:"t,omitempty"`
 	// Properties are the declared members, and Additional the schema of all others.
 	Properties map[string]*Schema `json:"p,omitempty"`
 	Additional *Schema            `json:"a,omitempty"`
-	// Closed is additionalProperties: false.
+	// Open and Closed are additionalProperties: true, and false.
+	Open   bool `json:"ao,omitempty"`
 	Closed bool `json:"ac,omitempty"`
 	// Elements is the schema of the elements of a list.
 	Elements *Schema `json:"i,omitempty"`
@@ -97,14 +107,14 @@ func (d *derived[T]) of(s *Schema, derive func(*Schema) *T) *T {
 }
 
 // anything is the schema of values without a known schema.
-var anything = &Schema{Node: Node{Preserve: true, Nullable: true, Limits: noLimits}}
+var anything = &Schema{Node: Node{Preserve: true, Nullable: true, Limits: noLimits}, effect: effect{nullable: true, preserve: true}}
 
-// undeclared is the schema of values without declared members: members are pruned, and other
-// values are not.
-var undeclared = &Schema{Node: Node{Nullable: true, Limits: noLimits}}
+// undeclared is the schema of values without declared members, as in additionalProperties: true. The API server accepts
+// null there, and prunes the members of objects.
+var undeclared = &Schema{Node: Node{Limits: noLimits}, effect: effect{nullable: true}}
 
 // unchecked is the schema of what a schema in allOf, anyOf, oneOf or not does not mention.
-var unchecked = &Schema{Node: Node{Nullable: true, Limits: noLimits}}
+var unchecked = &Schema{Node: Node{Limits: noLimits}, effect: effect{nullable: true}}
 
 // Text is the schema of a string.
 var Text = &Schema{Node: Node{Kind: StringKind, Limits: noLimits}}
@@ -120,7 +130,11 @@ func (s *Schema) Field(name string) *Schema {
 	switch {
 	case s.Additional != nil:
 		return s.Additional
-	case s.Preserve && !s.Closed:
+	case s.Open:
+		return undeclared
+	case s.effect.inJunctor && !s.Closed:
+		return unchecked
+	case s.effect.preserve && !s.Closed:
 		return anything
 	}
 	return nil
@@ -133,7 +147,9 @@ func (s *Schema) Items() *Schema {
 		return nil
 	case s.Elements != nil:
 		return s.Elements
-	case s.Preserve:
+	case s.effect.inJunctor:
+		return unchecked
+	case s.effect.preserve:
 		return anything
 	}
 	return undeclared
@@ -152,7 +168,7 @@ func (s *Schema) Keys() []string {
 func (s *Schema) IsObject() bool { return s.Kind == ObjectKind }
 
 // IsMap reports whether only maps fit: objects whose members all have the same schema.
-func (s *Schema) IsMap() bool { return s.Kind == ObjectKind && s.Additional != nil }
+func (s *Schema) IsMap() bool { return s.Kind == ObjectKind && (s.Additional != nil || s.Open) }
 
 // IsList reports whether only lists fit.
 func (s *Schema) IsList() bool { return s.Kind == ArrayKind }
@@ -161,7 +177,7 @@ func (s *Schema) IsList() bool { return s.Kind == ArrayKind }
 func (s *Schema) IsSet() bool { return s.ListType == "set" }
 
 // IsNullable reports whether null fits.
-func (s *Schema) IsNullable() bool { return s.Nullable }
+func (s *Schema) IsNullable() bool { return s.effect.nullable }
 
 // Default returns the default of the value, nil if it has none.
 func (s *Schema) Default() json.RawMessage { return s.Fallback }
@@ -176,7 +192,7 @@ func (s *Schema) Part() *Schema {
 }
 
 func (s *Schema) newFragment() *Schema {
-	fragment := &Schema{Node: s.Node, defaulted: s.defaulted}
+	fragment := &Schema{Node: s.Node, effect: s.effect, defaulted: s.defaulted}
 	fragment.Limits = s.ofFragment()
 	fragment.Additional, fragment.Elements, fragment.Properties = s.Additional.Part(), s.Elements.Part(), maps.Clone(s.Properties)
 	for name, member := range s.Properties {

@@ -7,8 +7,7 @@
 // schema of its field (types.go), and estimates the cost for values as large as the schemas allow
 // (cost.go, size.go).
 //
-// Converter pods do not link this package. Shape reduces a schema to the small form in a ruleset, from
-// which converter pods declare the same types.
+// Converter pods do not link this package. They declare the same types from the stripped schemas of the ruleset.
 package celcheck
 
 import (
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
@@ -32,6 +32,9 @@ type Field struct {
 	// Expression computes it from the fields of the other side. Those of a side that is only read have none.
 	Expression string
 }
+
+// Types returns the schema of the field in the form in which expressions have it.
+func (f Field) Types() common.Schema { return &model.Structural{Structural: f.Schema} }
 
 // Problem describes an expression that is invalid, or may be too expensive.
 type Problem struct {
@@ -132,12 +135,8 @@ func (s scope) check(field Field, from []Field, elements uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	fieldSchema, err := shapeOf(field.Schema)
-	if err != nil {
-		return &expression.CompileError{Messages: []string{err.Error()}}
-	}
 	typed := compiled.NativeRep()
-	if err := s.checkResult(typed, typed.Expr(), fieldSchema); err != nil {
+	if err := s.checkResult(typed, typed.Expr(), field.Types()); err != nil {
 		return err
 	}
 	if _, err := s.Program(compiled); err != nil {

@@ -8,28 +8,35 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 // structural reads the YAML of a schema.
 func structural(t testing.TB, text string) *schema.Structural {
 	t.Helper()
-	return kindtest.Structural(t, kindtest.From[apiextensionsv1.JSONSchemaProps](t, text))
+	return kindtest.Structural(t, schemaOf(t, text))
 }
 
-// podFields returns the fields in the form of a converter pod.
-func podFields(t testing.TB, fields []Field) []expression.Field {
+// podSchema returns a schema in the form of a converter pod.
+func podSchema(t testing.TB, props *apiextensionsv1.JSONSchemaProps) common.Schema {
 	t.Helper()
-	var read []expression.Field
-	for _, field := range fields {
-		s, err := shapeOf(field.Schema)
-		expect.NoError(t, err)
-		read = append(read, expression.Field{Name: field.Name, Schema: s, Expression: field.Expression})
-	}
-	return read
+	stripped, err := strip.Of(props)
+	expect.NoError(t, err)
+	s, err := shape.Read(stripped)
+	expect.NoError(t, err)
+	return expression.TypesOf(s)
+}
+
+// schemaOf reads the YAML of a schema.
+func schemaOf(t testing.TB, text string) *apiextensionsv1.JSONSchemaProps {
+	t.Helper()
+	return kindtest.From[apiextensionsv1.JSONSchemaProps](t, text)
 }
 
 const (
@@ -207,7 +214,10 @@ func TestNamesCanBeRead(t *testing.T) {
 			t.Errorf("%s: %s %v", name, Name(name), found)
 			continue
 		}
-		program, err := expression.New(podFields(t, from), podFields(t, to))
+		pod := func(field Field) []expression.Field {
+			return []expression.Field{{Name: field.Name, Schema: podSchema(t, schemaOf(t, integer)), Expression: field.Expression}}
+		}
+		program, err := expression.New(pod(from[0]), pod(to[0]))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

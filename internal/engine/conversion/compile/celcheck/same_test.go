@@ -36,18 +36,17 @@ func TestSameTypesAndValues(t *testing.T) {
 	random := generator{&generate.Objects{Choices: generate.Choose(1, nil), MisfitEvery: 12}}
 	errors, equal := 0, 0
 	for range 3000 {
-		full := kindtest.Structural(t, random.schema(3))
-		small, err := shapeOf(full)
-		expect.NoError(t, err)
+		props := random.schema(3)
+		full, small := kindtest.Structural(t, props), podSchema(t, props)
 		want := describe(model.SchemaDeclType(full, full.XEmbeddedResource))
 		if diff := cmp.Diff(want, describe(common.SchemaDeclType(small, small.IsXEmbeddedResource()))); diff != "" {
-			t.Fatalf("type of %s (-library +pod):\n%s", shapeText(t, full), diff)
+			t.Fatalf("type of %s (-library +pod):\n%s", plain(props), diff)
 		}
 		values := []any{random.value(full), random.value(full), random.value(&schema.Structural{}), nil}
 		for _, value := range values {
 			want, got := dump(schemacel.UnstructuredToVal(value, full)), dump(common.UnstructuredToVal(value, small))
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("%v of %s (-library +pod):\n%s", value, shapeText(t, full), diff)
+				t.Fatalf("%v of %s (-library +pod):\n%s", value, plain(props), diff)
 			}
 			if strings.Contains(want, "error") {
 				errors++
@@ -59,7 +58,7 @@ func TestSameTypesAndValues(t *testing.T) {
 				}
 				want := dump(schemacel.UnstructuredToVal(value, full).Equal(schemacel.UnstructuredToVal(other, full)))
 				if got := dump(common.UnstructuredToVal(value, small).Equal(common.UnstructuredToVal(other, small))); got != want {
-					t.Fatalf("%v == %v of %s is %s in pods and %s in the library", value, other, shapeText(t, full), got, want)
+					t.Fatalf("%v == %v of %s is %s in pods and %s in the library", value, other, plain(props), got, want)
 				}
 				if want == "bool true" {
 					equal++
@@ -76,16 +75,16 @@ func TestSameTypesAndValues(t *testing.T) {
 // oldest supported release, and as converter pods do, and runs both: types, functions, results,
 // errors and costs are the same.
 func TestSameProgram(t *testing.T) {
-	fields := []Field{
-		{Name: "i", Schema: structural(t, integer)}, {Name: "d", Schema: structural(t, double)}, {Name: "b", Schema: structural(t, boolean)},
-		{Name: "s", Schema: structural(t, text)}, {Name: "l", Schema: structural(t, texts)}, {Name: "m", Schema: structural(t, textMap)},
-		{Name: "p", Schema: structural(t, port)}, {Name: "e", Schema: structural(t, either)}, {Name: "o", Schema: structural(t, open)},
-		{Name: "t", Schema: structural(t, `{type: string, format: date-time}`)}, {Name: "u", Schema: structural(t, `{type: string, format: duration}`)},
-		{Name: "y", Schema: structural(t, `{type: string, format: byte}`)},
-		{Name: "k", Schema: structural(t, `{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: `+port+`}`)},
-		{Name: "z", Schema: structural(t, `{type: array, x-kubernetes-list-type: set, items: {type: string}}`)},
-		{Name: "r", Schema: structural(t, `{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, properties: {spec: {type: object, properties: {namespace: {type: string}}}}}`)},
-		{Name: "n", Schema: structural(t, `{type: object, properties: {q: {type: string, nullable: true}}}`)},
+	schemas := map[string]string{
+		"i": integer, "d": double, "b": boolean,
+		"s": text, "l": texts, "m": textMap,
+		"p": port, "e": either, "o": open,
+		"t": `{type: string, format: date-time}`, "u": `{type: string, format: duration}`,
+		"y": `{type: string, format: byte}`,
+		"k": `{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: ` + port + `}`,
+		"z": `{type: array, x-kubernetes-list-type: set, items: {type: string}}`,
+		"r": `{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, properties: {spec: {type: object, properties: {namespace: {type: string}}}}}`,
+		"n": `{type: object, properties: {q: {type: string, nullable: true}}}`,
 	}
 	values := map[string]any{
 		"i": int64(7), "d": 1.5, "b": true, "s": "a:b", "l": []any{"b", "a"}, "m": map[string]any{"x": "1", "w": "2"},
@@ -94,15 +93,17 @@ func TestSameProgram(t *testing.T) {
 		"r": map[string]any{"apiVersion": "v1", "kind": "K", "metadata": map[string]any{"name": "x", "labels": map[string]any{}}, "spec": map[string]any{"namespace": "ns"}},
 		"n": map[string]any{"q": nil},
 	}
-	manager, err := newScope(fields)
-	expect.NoError(t, err)
+	var fields []Field
 	full, small, podTypes := map[string]any{}, map[string]any{}, map[string]*apiservercel.DeclType{}
-	for i, field := range podFields(t, fields) {
-		podTypes[field.Name] = common.SchemaDeclType(field.Schema, field.Schema.IsXEmbeddedResource())
-		if value, found := values[field.Name]; found {
-			full[field.Name], small[field.Name] = schemacel.UnstructuredToVal(value, fields[i].Schema), common.UnstructuredToVal(value, field.Schema)
+	for name, text := range schemas {
+		ofPod := podSchema(t, schemaOf(t, text))
+		fields, podTypes[name] = append(fields, Field{Name: name, Schema: structural(t, text)}), common.SchemaDeclType(ofPod, ofPod.IsXEmbeddedResource())
+		if value, found := values[name]; found {
+			full[name], small[name] = schemacel.UnstructuredToVal(value, structural(t, text)), common.UnstructuredToVal(value, ofPod)
 		}
 	}
+	manager, err := newScope(fields)
+	expect.NoError(t, err)
 	pod, err := expression.NewScope(podTypes, expression.StoredExpressions)
 	expect.NoError(t, err)
 	for _, text := range []string{
@@ -267,9 +268,7 @@ func (g generator) value(s *schema.Structural) (value any) {
 	return value
 }
 
-func shapeText(t *testing.T, s *schema.Structural) string {
-	t.Helper()
-	text, err := Shape(s)
-	expect.NoError(t, err)
+func plain(s *apiextensionsv1.JSONSchemaProps) string {
+	text, _ := json.Marshal(s)
 	return string(text)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 )
@@ -17,7 +18,7 @@ import (
 // checkResult compares the results of an expression with the schema of the field. It examines each
 // branch of a conditional, and the arguments of dyn() and optional.of(), because these calls hide
 // the types of their results.
-func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema) error {
+func (s scope) checkResult(typed *ast.AST, e ast.Expr, field common.Schema) error {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		return s.checkResult(typed, e.AsComprehension().Result(), field) // for optMap; the result of a loop has the loop's type
@@ -42,10 +43,10 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field *expression.Schema)
 
 // checkType compares the type of a result with the schema of the field. Types that are unknown
 // before evaluation, for example of the members of a map, are checked at evaluation.
-func (s scope) checkType(result *types.Type, field *expression.Schema) error {
+func (s scope) checkType(result *types.Type, field common.Schema) error {
 	result = unwrapOptional(result)
 	if result.Kind() == types.NullTypeKind ||
-		s.isAssignable(result, field) && (result.Kind() != types.DynKind || field.IsOpaque() || field.IsXIntOrString()) {
+		s.isAssignable(result, field) && (result.Kind() != types.DynKind || expression.IsOpaque(field) || field.IsXIntOrString()) {
 		return nil
 	}
 	failed := &TypeError{Result: expression.Readable(result.String()), Field: typeOf(field)}
@@ -72,26 +73,26 @@ var conversionFunctions = map[string]string{"integer": "int()", "number": "doubl
 
 // isAssignable reports whether a value of a type can be a value of the field. Dyn can be any value:
 // expressions use it for maps whose members have several types.
-func (s scope) isAssignable(result *types.Type, field *expression.Schema) bool {
+func (s scope) isAssignable(result *types.Type, field common.Schema) bool {
 	switch result.Kind() {
 	case types.DynKind:
 		return true
 	case types.NullTypeKind:
-		return field.Nullable() || field.Untyped()
+		return field.Nullable() || expression.Untyped(field)
 	case types.BoolKind:
-		return field.Type() == "boolean" || field.Untyped()
+		return field.Type() == "boolean" || expression.Untyped(field)
 	case types.IntKind:
-		return field.Type() == "integer" || field.Type() == "number" || field.IsXIntOrString() || field.Untyped()
+		return field.Type() == "integer" || field.Type() == "number" || field.IsXIntOrString() || expression.Untyped(field)
 	case types.DoubleKind:
-		return field.Type() == "number" || field.Untyped()
+		return field.Type() == "number" || expression.Untyped(field)
 	case types.StringKind:
-		return field.Type() == "string" || field.IsXIntOrString() || field.Untyped()
+		return field.Type() == "string" || field.IsXIntOrString() || expression.Untyped(field)
 	case types.BytesKind:
-		return field.Format() == "byte" || field.Untyped()
+		return expression.Format(field) == "byte" || expression.Untyped(field)
 	case types.DurationKind:
-		return field.Format() == "duration" || field.Untyped()
+		return expression.Format(field) == "duration" || expression.Untyped(field)
 	case types.TimestampKind:
-		return field.Format() == "date" || field.Format() == "date-time" || field.Untyped()
+		return expression.Format(field) == "date" || expression.Format(field) == "date-time" || expression.Untyped(field)
 	case types.ListKind:
 		return s.isAssignableList(result.Parameters()[0], field)
 	case types.MapKind:
@@ -102,42 +103,42 @@ func (s scope) isAssignable(result *types.Type, field *expression.Schema) bool {
 	return false
 }
 
-func (s scope) isAssignableList(element *types.Type, field *expression.Schema) bool {
-	if field.Type() == "array" && field.Element() != nil {
-		return s.isAssignable(element, field.Element())
+func (s scope) isAssignableList(element *types.Type, field common.Schema) bool {
+	if field.Type() == "array" && field.Items() != nil {
+		return s.isAssignable(element, field.Items())
 	}
-	return s.isAssignable(element, expression.Anything) && (field.Untyped() || field.Type() == "array" && field.IsXPreserveUnknownFields())
+	return s.isAssignable(element, expression.Anything) && (expression.Untyped(field) || field.Type() == "array" && field.IsXPreserveUnknownFields())
 }
 
 // isAssignableMap accepts a map for an object if at least one field of the object accepts the map's
 // values. The type does not say which keys the map has, so {}, whose values are dyn, is any object.
-func (s scope) isAssignableMap(key, value *types.Type, field *expression.Schema) bool {
-	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !field.Untyped() {
+func (s scope) isAssignableMap(key, value *types.Type, field common.Schema) bool {
+	if key.Kind() != types.StringKind && key.Kind() != types.DynKind || field.Type() != "object" && !expression.Untyped(field) {
 		return false
 	}
 	if value.Kind() == types.DynKind {
 		return true
 	}
-	for name := range field.Properties() {
-		if s.isAssignable(value, field.Member(name)) {
+	for _, member := range field.Properties() {
+		if s.isAssignable(value, member) {
 			return true
 		}
 	}
-	other := field.Member("")
+	other := expression.Member(field, "")
 	return other != nil && s.isAssignable(value, other)
 }
 
 // isAssignableObject accepts an object of the source if the field has all of its members.
-func (s scope) isAssignableObject(name string, field *expression.Schema) bool {
+func (s scope) isAssignableObject(name string, field common.Schema) bool {
 	declared := s.Declared(name)
-	if declared == nil || field.Type() != "object" && !field.Untyped() {
+	if declared == nil || field.Type() != "object" && !expression.Untyped(field) {
 		return false
 	}
 	for escaped, member := range declared.Fields {
 		name, _ := apiservercel.Unescape(escaped)
 		of := expression.Anything
-		if !field.Untyped() {
-			of = field.Member(name)
+		if !expression.Untyped(field) {
+			of = expression.Member(field, name)
 		}
 		if of == nil || !s.isAssignable(member.Type.CelType(), of) {
 			return false
@@ -147,17 +148,18 @@ func (s scope) isAssignableObject(name string, field *expression.Schema) bool {
 }
 
 // typeOf returns the name of a field's type.
-func typeOf(s *expression.Schema) string {
+func typeOf(s common.Schema) string {
+	values := s.AdditionalProperties()
 	switch {
 	case s.IsXIntOrString():
 		return "integer or string"
-	case s.Untyped():
+	case expression.Untyped(s):
 		return "anything"
-	case s.Type() == "array" && s.Element() != nil:
-		return "array of " + typeOf(s.Element())
-	case s.Value() != nil:
-		return "map of " + typeOf(s.Value())
-	case s.Format() != "":
+	case s.Type() == "array" && s.Items() != nil:
+		return "array of " + typeOf(s.Items())
+	case values != nil && values.Schema() != nil:
+		return "map of " + typeOf(values.Schema())
+	case expression.Format(s) != "":
 		return s.Type() + " of format " + s.Format()
 	}
 	return s.Type()

@@ -140,11 +140,8 @@ func addMembers(s *props, node *shape.Schema) (err error) {
 	case additional == nil:
 	case additional.Schema != nil:
 		node.Additional, err = strip(additional.Schema)
-	case additional.Allows:
-		// There, the API server accepts null, and prunes the members of objects.
-		node.Additional = &shape.Schema{Node: shape.Node{Nullable: true}}
 	default:
-		node.Closed = true
+		node.Open, node.Closed = additional.Allows, !additional.Allows
 	}
 	return err
 }
