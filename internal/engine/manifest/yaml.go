@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,12 +38,27 @@ func isOldBoolean(text string) bool { return slices.Contains(oldBooleans, string
 
 // ToJSON writes a document of YAML, or a value in it, as JSON. It copies the text of numbers.
 func ToJSON(document *yaml.Node) ([]byte, error) {
-	w := jsonWriter{}
+	return Reader{Depth: maxDepth, Aliased: maxAliased, Bytes: math.MaxInt, Scalar: scalar}.ToJSON(document)
+}
+
+// Reader reads YAML as JSON, within limits.
+type Reader struct {
+	// Depth limits the objects and lists around a value, Aliased the values that aliases and merges produce, and Bytes
+	// the JSON with such values.
+	Depth, Aliased, Bytes int
+	// Scalar writes a scalar as JSON.
+	Scalar func(*yaml.Node) ([]byte, error)
+}
+
+// ToJSON writes a document of YAML, or a value in it, as JSON.
+func (r Reader) ToJSON(document *yaml.Node) ([]byte, error) {
+	w := jsonWriter{Reader: r}
 	err := w.node(document, 0)
 	return w.out.Bytes(), err
 }
 
 type jsonWriter struct {
+	Reader
 	out bytes.Buffer
 	// aliased counts the values that aliases and merges have produced.
 	aliased int
@@ -67,7 +83,7 @@ func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 	case yaml.MappingNode:
 		return w.mapping(n, depth+1)
 	case yaml.ScalarNode:
-		text, err := scalar(n)
+		text, err := w.Scalar(n)
 		w.out.Write(text)
 		return err
 	}
@@ -77,18 +93,33 @@ func (w *jsonWriter) node(n *yaml.Node, depth int) error {
 
 // count counts values that aliases or merges produce.
 func (w *jsonWriter) count(n *yaml.Node, values int) error {
-	if w.aliased += values; w.aliased > maxAliased {
-		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, maxAliased)
+	if w.aliased += values; w.aliased > w.Aliased {
+		return fmt.Errorf("line %d: aliases make more than %d values", n.Line, w.Aliased)
+	}
+	if w.out.Len() > w.Bytes {
+		return fmt.Errorf("line %d: aliases make more than %d bytes", n.Line, w.Bytes)
 	}
 	return nil
 }
 
-func tooDeep(n *yaml.Node) error { return fmt.Errorf("line %d: %w", n.Line, errTooDeep) }
+// enter checks an object or a list at a depth; the document itself has depth 1.
+func (w *jsonWriter) enter(n *yaml.Node, depth int, tag string) error {
+	switch {
+	case depth > w.Depth:
+		return fmt.Errorf("line %d: %w", n.Line, errTooDeep)
+	case n.ShortTag() != tag:
+		return errTag(n)
+	}
+	return nil
+}
 
-// sequence writes a list at a depth; the document itself has depth 1.
+func errTag(n *yaml.Node) error {
+	return fmt.Errorf("line %d: the tag %s has no meaning in JSON: remove it", n.Line, n.Tag)
+}
+
 func (w *jsonWriter) sequence(n *yaml.Node, depth int) error {
-	if depth > maxDepth {
-		return tooDeep(n)
+	if err := w.enter(n, depth, "!!seq"); err != nil {
+		return err
 	}
 	w.out.WriteByte('[')
 	for i, element := range n.Content {
@@ -130,30 +161,30 @@ type yamlMember struct {
 
 // membersOf returns the members of a mapping: first its own, then those that it merges in.
 func (w *jsonWriter) membersOf(n *yaml.Node, depth int) ([]yamlMember, error) {
-	if depth > maxDepth {
-		return nil, tooDeep(n)
+	if err := w.enter(n, depth, "!!map"); err != nil {
+		return nil, err
 	}
 	var members, merged []yamlMember
-	names := map[string]bool{}
+	names, merges := map[string]bool{}, false
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if key.ShortTag() == "!!merge" {
-			more, err := w.mergedBy(value, depth)
-			if err == nil {
-				err = w.count(value, len(more))
+		name, err := w.nameOf(key)
+		if err != nil {
+			return nil, err
+		}
+		isMerge := key.ShortTag() == "!!merge"
+		if names[name] && !isMerge || isMerge && merges {
+			return nil, fmt.Errorf("line %d: duplicate name %q", key.Line, name)
+		}
+		if isMerge {
+			merges = true
+			if merged, err = w.mergedBy(value, depth); err == nil {
+				err = w.count(value, len(merged))
 			}
 			if err != nil {
 				return nil, err
 			}
-			merged = append(merged, more...)
 			continue
-		}
-		name, err := nameOf(key)
-		if err != nil {
-			return nil, err
-		}
-		if names[name] {
-			return nil, fmt.Errorf("line %d: duplicate name %q", key.Line, name)
 		}
 		names[name] = true
 		members = append(members, yamlMember{name, value})
@@ -189,14 +220,17 @@ func (w *jsonWriter) mergedBy(value *yaml.Node, depth int) ([]yamlMember, error)
 }
 
 // nameOf returns the name of a member. Numbers and booleans are names by their text.
-func nameOf(key *yaml.Node) (string, error) {
+func (w *jsonWriter) nameOf(key *yaml.Node) (string, error) {
 	if key.Kind == yaml.AliasNode {
 		key = key.Alias
 	}
-	if key.Kind != yaml.ScalarNode {
+	if key.Kind == yaml.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge" {
+		return key.Value, nil
+	}
+	if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null" {
 		return "", fmt.Errorf("line %d: a name must be text", key.Line)
 	}
-	text, err := scalar(key)
+	text, err := w.Scalar(key)
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +245,7 @@ func scalar(n *yaml.Node) ([]byte, error) {
 	tag := n.ShortTag()
 	switch {
 	case n.Style&yaml.TaggedStyle != 0 && tag != "!!str":
-		return nil, fmt.Errorf("line %d: the tag %s has no meaning in JSON: remove it", n.Line, n.Tag)
+		return nil, errTag(n)
 	case n.Style != 0, tag == "!!str" && !isOldBoolean(n.Value):
 		return quote(n.Value), nil
 	case jsonNumber.MatchString(n.Value):

@@ -8,23 +8,24 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 )
 
 const (
 	// maxDepth is the maximum nesting of values.
 	maxDepth = 1000
-	// maxValues is the maximum number of values, including names, and those of expanded aliases.
-	maxValues = 4 * maxPlaces
-	// spare and perByte limit what becomes of a text: perByte bytes for each of its bytes, and spare
-	// bytes.
+	// maxAliased is the maximum number of values that aliases and merges make.
+	maxAliased = 2 * maxPlaces
+	// spare and perByte limit what aliases make of a text, and indentation of a value: perByte bytes for each of its bytes, and
+	// spare bytes.
 	spare   = 4 << 10
 	perByte = 16
 )
@@ -38,9 +39,11 @@ func readYAML(text []byte) (value any, ok bool) {
 	if root == nil {
 		return nil, false
 	}
-	r := reader{values: maxValues, bytes: spare + perByte*len(text)}
-	value = r.value(root, 0)
-	return value, !r.failed
+	encoded, err := manifest.Reader{Depth: maxDepth, Aliased: maxAliased, Bytes: spare + perByte*len(text), Scalar: scalar}.ToJSON(root)
+	if err != nil || kjson.UnmarshalCaseSensitivePreserveInts(encoded, &value) != nil {
+		return nil, false
+	}
+	return value, true
 }
 
 // parseYAML returns nil if the text is not exactly one document.
@@ -58,138 +61,28 @@ func parseYAML(text []byte) (root *yaml.Node) {
 	return &document
 }
 
-// reader makes values of nodes.
-type reader struct {
-	// values and bytes are what the value may still take.
-	values, bytes int
-	failed        bool
-}
+var errNotJSON = errors.New("it has a value that JSON cannot express")
 
-// fail makes the text one without a value.
-func (r *reader) fail() any {
-	r.failed = true
-	return nil
-}
-
-func (r *reader) value(n *yaml.Node, depth int) any {
-	r.values--
-	if r.bytes -= 1 + len(n.Value); r.values < 0 || r.bytes < 0 || depth > maxDepth || r.failed {
-		return r.fail()
-	}
-	switch tag := n.ShortTag(); {
-	case n.Kind == yaml.DocumentNode:
-		return r.value(n.Content[0], depth)
-	case n.Kind == yaml.AliasNode:
-		return r.value(n.Alias, depth+1)
-	case n.Kind == yaml.SequenceNode && tag == "!!seq":
-		return r.list(n, depth)
-	case n.Kind == yaml.MappingNode && tag == "!!map":
-		return r.object(n, depth)
-	case n.Kind == yaml.ScalarNode:
-		return r.scalar(n, tag)
-	}
-	return r.fail()
-}
-
-func (r *reader) list(n *yaml.Node, depth int) any {
-	list := make([]any, 0, len(n.Content))
-	for _, element := range n.Content {
-		list = append(list, r.value(element, depth+1))
-	}
-	return list
-}
-
-func (r *reader) object(n *yaml.Node, depth int) any {
-	object := make(map[string]any, len(n.Content)/2)
-	var base *yaml.Node
-	for i := 0; i+1 < len(n.Content) && !r.failed; i += 2 {
-		if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value == "<<" && key.ShortTag() == "!!merge" {
-			if base != nil {
-				return r.fail()
-			}
-			base = n.Content[i+1]
-			continue
-		}
-		name := r.name(n.Content[i], depth)
-		if _, twice := object[name]; twice {
-			return r.fail()
-		}
-		object[name] = r.value(n.Content[i+1], depth+1)
-	}
-	if base != nil {
-		r.merge(object, base, depth+1)
-	}
-	return object
-}
-
-// merge adds the members of another object, or of several, that the object lacks.
-func (r *reader) merge(object map[string]any, base *yaml.Node, depth int) {
-	var bases []any
-	switch from := r.value(base, depth).(type) {
-	case map[string]any:
-		bases = []any{from}
-	case []any:
-		bases = from
-	default:
-		r.fail()
-	}
-	for _, from := range bases {
-		members, isObject := from.(map[string]any)
-		if !isObject {
-			r.fail()
-		}
-		for name, member := range members {
-			if _, found := object[name]; !found {
-				object[name] = member
-			}
-		}
-	}
-}
-
-// name returns the text of a scalar that is the name of a member. Numbers and booleans are written as
-// in JSON.
-func (r *reader) name(n *yaml.Node, depth int) string {
-	switch key := r.value(n, depth+1).(type) {
-	case string:
-		return key
-	case bool:
-		return strconv.FormatBool(key)
-	case int64, float64:
-		if text, ok := Encode(key); ok {
-			return string(text)
-		}
-	}
-	r.fail()
-	return ""
-}
-
-func (r *reader) scalar(n *yaml.Node, tag string) any {
-	switch tag {
+// scalar writes a scalar as JSON.
+func scalar(n *yaml.Node) ([]byte, error) {
+	var value any = n.Value
+	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
-		return n.Value
 	case "!!null", "!!bool", "!!int", "!!float":
-	default:
-		return r.fail()
-	}
-	var value any
-	if n.Decode(&value) != nil {
-		return r.fail()
-	}
-	switch value := value.(type) {
-	case nil, bool:
-		return value
-	case int:
-		return int64(value)
-	case int64:
-		return value
-	case uint64:
-		return float64(value)
-	case float64:
-		if !math.IsInf(value, 0) && !math.IsNaN(value) {
-			return value + 0 // -0 is 0
+		if err := n.Decode(&value); err != nil {
+			return nil, err
 		}
+		if float, is := value.(float64); is {
+			value = float + 0 // -0 is 0
+		}
+	default:
+		return nil, errNotJSON
 	}
-	return r.fail()
+	text, ok := Encode(value)
+	if !ok {
+		return nil, errNotJSON
+	}
+	return text, nil
 }
 
 // writeYAML returns false if indentation would make the text much longer than the value.
