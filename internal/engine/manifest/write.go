@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -120,10 +121,14 @@ func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, er
 	return node, err
 }
 
-// textNode returns a node that kubectl reads as this text.
+// readOtherwise matches texts that readers of YAML 1.1, as kubectl, take for a boolean, a number, also with base 60, or
+// something else that is no text.
+var readOtherwise = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|<<|=|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?)$`)
+
+// textNode returns a node that every reader reads as this text.
 func textNode(text string) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
-	if text == "<<" || isOldBoolean(text) || jsonNumber.MatchString(text) || strings.Contains(text, "\n") && !isBlock(text) {
+	if readOtherwise.MatchString(text) || strings.ContainsAny(text, "\n\r") && !isBlock(text) {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node

@@ -7,10 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"maps"
-	"regexp"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -96,59 +92,20 @@ func writeYAML(value any) (text []byte, ok bool) {
 			text, ok = nil, false
 		}
 	}()
+	node, err := manifest.ToYAML(plain)
+	if err != nil {
+		return nil, false
+	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(indent)
-	if encoder.Encode(nodeOf(value)) != nil || encoder.Close() != nil {
+	if encoder.Encode(node) != nil || encoder.Close() != nil {
 		return nil, false
 	}
 	return out.Bytes(), true
 }
 
 const indent = 2
-
-// nodeOf returns the node of a value. The library's own nodes have texts that it does not read again.
-func nodeOf(value any) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode}
-	switch value := value.(type) {
-	case map[string]any:
-		n.Kind, n.Tag = yaml.MappingNode, "!!map"
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			n.Content = append(n.Content, nodeOf(name), nodeOf(value[name]))
-		}
-	case []any:
-		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
-		for _, element := range value {
-			n.Content = append(n.Content, nodeOf(element))
-		}
-	case string:
-		n.Value = value
-		n.Style, n.Tag = styleOf(n), "!!str"
-	default:
-		text, _ := Encode(value)
-		n.Value = string(text)
-	}
-	return n
-}
-
-// otherwise matches texts that readers of YAML 1.1 take for a boolean, a number with base 60, or
-// something else that is no text.
-var otherwise = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|<<|=|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
-
-// styleOf returns the style of a text without a tag: block style for several lines, and no quotes if
-// every reader takes it for a text.
-func styleOf(n *yaml.Node) yaml.Style {
-	switch {
-	case lines.MatchString(n.Value):
-		return yaml.LiteralStyle
-	case strings.ContainsAny(n.Value, "\n\r") || otherwise.MatchString(n.Value) || n.ShortTag() != "!!str":
-		return yaml.DoubleQuotedStyle
-	}
-	return 0
-}
-
-// lines matches several lines that can be written as a block: none of them begins or ends with a space.
-var lines = regexp.MustCompile(`^([^\s\pC]([^\pC\n]*[^\s\pC])?\n+)+([^\s\pC]([^\pC\n]*[^\s\pC])?)?$`)
 
 // yamlSize returns approximately the length of a value's text: each line of it is indented.
 func yamlSize(value any, depth int) (size int) {
