@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
@@ -141,8 +140,8 @@ func (f *filler) values(x *exchange) []*tree.Node {
 	var values []*tree.Node
 	switch {
 	case x.CEL != nil:
-		for _, of := range x.types { // values that expressions can read
-			values = append(values, f.read(expression.Sample(of)))
+		for _, of := range x.shapes { // many expressions parse a number
+			values = append(values, cmp.Or(of, shape.Text).Sample(f.Arena, f.NewText("80")))
 		}
 		return values
 	case f.hub:

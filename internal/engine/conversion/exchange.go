@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
@@ -34,11 +33,9 @@ type exchange struct {
 	atRoot bool
 	// nullable is true if a source field may be null. Other nulls are older than the schema.
 	nullable bool
-	// program computes the target fields by expressions, and computed is the first of them, as in a policy. types are the
-	// schemas that expressions have of the target fields.
+	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
 	program  *expression.Program
 	computed string
-	types    []common.Schema
 }
 
 // exchanges prepares an exchange in both directions.
@@ -58,7 +55,6 @@ func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err err
 		if toHub.program, fromHub.program, err = e.CEL.compile(ofSpoke, ofHub); err != nil {
 			return nil, nil, err
 		}
-		toHub.types, fromHub.types = at(ofHub, computed(e.CEL.Hub)), at(ofSpoke, computed(e.CEL.Spoke))
 		toHub.prepare(e.CEL.Spoke, e.CEL.SpokeAround, e.CEL.Hub)
 		fromHub.prepare(e.CEL.Hub, e.CEL.HubAround, e.CEL.Spoke)
 	}

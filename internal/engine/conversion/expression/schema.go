@@ -4,7 +4,6 @@
 package expression
 
 import (
-	"encoding/json"
 	"maps"
 
 	"k8s.io/apiserver/pkg/cel/common"
@@ -159,39 +158,3 @@ func (noValidations) OneOf() []common.Schema                { return nil }
 func (noValidations) AnyOf() []common.Schema                { return nil }
 func (noValidations) Not() common.Schema                    { return nil }
 func (noValidations) XValidations() []common.ValidationRule { return nil }
-
-// Sample returns the JSON text of a value that the schema allows: always the same, and not empty
-// if possible.
-func Sample(s common.Schema) []byte {
-	text, err := json.Marshal(sample(s))
-	if err != nil {
-		return []byte("null") // cannot happen: samples consist of JSON types
-	}
-	return text
-}
-
-func sample(s common.Schema) any {
-	values := s.AdditionalProperties()
-	switch {
-	case s.Items() != nil:
-		return []any{sample(s.Items())}
-	case values != nil && values.Schema() != nil:
-		return map[string]any{"sample": sample(values.Schema())}
-	case s.Type() == "object":
-		members := map[string]any{}
-		for name, member := range s.Properties() {
-			members[name] = sample(member)
-		}
-		return members
-	case s.Type() == "boolean":
-		return true
-	case samples[Format(s)] != "":
-		return samples[Format(s)]
-	case s.Type() == "string":
-		return "80" // many expressions parse a number
-	}
-	return 80
-}
-
-// samples are strings of the formats with a CEL type of their own.
-var samples = map[string]string{"date": "2006-01-02", "date-time": "2006-01-02T15:04:05Z", "duration": "1m0s", "byte": "ODA="}

@@ -205,19 +205,22 @@ func (s *Schema) newFragment() *Schema {
 }
 
 // Sample returns a value that fits: the given one if it does, or else a value that the schema names or that its type
-// suggests; nil if none of these fits.
+// suggests, with a member or an element for each schema in it; nil if none of these fits.
 func (s *Schema) Sample(a *tree.Arena, value *tree.Node) *tree.Node {
 	if s.Fits(value) == nil {
 		return value
 	}
-	candidates := append([]json.RawMessage{s.Fallback}, s.Enum...)
+	candidates := slices.Concat([]json.RawMessage{s.Fallback}, s.Enum)
 	for _, limit := range []*float64{s.Minimum, s.Maximum} {
 		if limit != nil {
 			candidates = append(candidates, strconv.AppendFloat(nil, *limit, 'f', -1, 64))
 		}
 	}
-	for _, usual := range []string{"1", "true", "{}", "[]", `"a"`, `"1"`, `"1s"`, `"2006-01-02T15:04:05Z"`, `"192.0.2.1"`} {
+	for _, usual := range []string{"80", "1", "true", "{}", "[]", `"a"`, `"1"`, `"1s"`, `"2006-01-02T15:04:05Z"`, `"2006-01-02"`, `"ODA="`, `"192.0.2.1"`} {
 		candidates = append(candidates, json.RawMessage(usual))
+	}
+	if inside := s.sampleInside(a, value); inside != nil && s.Fits(inside) == nil {
+		return inside
 	}
 	for _, text := range slices.DeleteFunc(candidates, func(text json.RawMessage) bool { return text == nil }) {
 		if value, err := a.Read(text); err == nil && s.Fits(value) == nil {
@@ -225,4 +228,25 @@ func (s *Schema) Sample(a *tree.Arena, value *tree.Node) *tree.Node {
 		}
 	}
 	return nil
+}
+
+// sampleInside returns an object with its members, or a list or a map with one element; nil for a schema of other values.
+func (s *Schema) sampleInside(a *tree.Arena, value *tree.Node) *tree.Node {
+	switch {
+	case s.Elements != nil:
+		if element := s.Elements.Sample(a, value); element != nil {
+			return a.NewList([]*tree.Node{element})
+		}
+		return nil
+	case s.Kind != ObjectKind:
+		return nil
+	}
+	object := a.NewObject()
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		object = a.With(object, name, s.Properties[name].Sample(a, value))
+	}
+	if s.Additional != nil {
+		object = a.With(object, "sample", s.Additional.Sample(a, value))
+	}
+	return object
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
+	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
 func TestWalk(t *testing.T) {
@@ -41,6 +43,28 @@ func TestWalk(t *testing.T) {
 	}
 	if meta := s.Field("embedded").Field("metadata"); fits(meta, []byte(`{"labels":{"a":"b"}}`)) != nil || meta.Field("labels") == nil || fits(meta, []byte(`{"labels":1}`)) == nil {
 		t.Error("the metadata of an embedded object holds what metadata does")
+	}
+}
+
+func TestSample(t *testing.T) {
+	for text, want := range map[string]string{
+		"{type: integer}": `80`, "{type: number}": `80`, "{type: boolean}": `true`, "{type: string}": `"80"`, "{}": `"80"`,
+		"{type: array, items: {type: string}}": `["80"]`, "{type: object, additionalProperties: {type: string}}": `{"sample":"80"}`,
+		"{x-kubernetes-int-or-string: true}": `"80"`, "{type: object, x-kubernetes-preserve-unknown-fields: true}": `{}`,
+		"{type: object, properties: {name: {type: string}, port: {type: integer, maximum: 9}, tags: {type: array, items: {type: string, enum: [x]}}}}": `{"name":"80","port":9,"tags":["x"]}`,
+		"{type: array, items: {type: string, format: duration}}":                         `["1s"]`,
+		"{type: string, format: date-time}":                                              `"2006-01-02T15:04:05Z"`,
+		"{type: string, format: date}":                                                   `"2006-01-02"`,
+		"{type: string, format: byte}":                                                   `"ODA="`,
+		"{type: string, maxLength: 1}":                                                   `"a"`,
+		"{type: object, required: [a], properties: {a: {type: string, pattern: '^b$'}}}": ``,
+	} {
+		a := tree.NewArena()
+		got := ""
+		if sample := read(t, schemaOf(t, text)).Sample(a, a.NewText("80")); sample != nil {
+			got = string(sample.JSON())
+		}
+		expect.Equal(t, "sample of "+text, want, got)
 	}
 }
 
