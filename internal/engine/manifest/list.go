@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Object is a document that is not a list, or an item of a list.
@@ -108,85 +110,38 @@ func (d Document) IsList() bool {
 // span is the position of a value in a text.
 type span struct{ start, end int }
 
+// outline is how deep a document is read: its members, the items of a list, and their members.
+const outline = 3
+
 // items returns the positions of a list's items, nil if the document is not a list. A list
 // has items, and a kind that ends in List.
 func items(text []byte) ([]span, error) {
-	var head struct {
-		Kind  string          `json:"kind"`
-		Items json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil || !strings.HasSuffix(head.Kind, "List") || head.Items == nil {
+	root, err := new(tree.Arena).ReadLevels(text, outline)
+	if err != nil || !strings.HasSuffix(root.Get("kind").Text(), "List") || root.Get("items") == nil {
 		return nil, nil //nolint:nilerr // Not a list: the conversion refuses what is malformed.
 	}
-	spans := []span{}
-	err := members(text, func(decoder *json.Decoder, name string) error {
-		if name != "items" {
-			return decoder.Decode(&json.RawMessage{})
-		}
-		found, err := elements(decoder)
-		spans = append(spans, found...)
-		return err
-	})
-	return spans, err
-}
-
-// members calls visit after the name of each member of an object.
-func members(text []byte, visit func(decoder *json.Decoder, name string) error) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if _, err := decoder.Token(); err != nil {
-		return err
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		if err := visit(decoder, fmt.Sprint(name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// elements reads an array, and returns the positions of its elements.
-func elements(decoder *json.Decoder) ([]span, error) {
-	opening, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	if opening == nil {
-		return nil, nil // null stands for an empty list
-	}
-	if opening != json.Delim('[') {
+	list, spans := root.Get("items"), []span{}
+	if !list.Is(tree.List) && !list.Is(tree.Null) { // null stands for an empty list
 		return nil, errors.New("items is not a list")
 	}
-	var spans []span
-	for decoder.More() {
-		var element json.RawMessage
-		if err := decoder.Decode(&element); err != nil {
-			return nil, err
-		}
-		end := int(decoder.InputOffset())
-		spans = append(spans, span{end - len(element), end})
+	for _, item := range list.Elems() {
+		spans = append(spans, spanOf(text, item))
 	}
-	_, err = decoder.Token()
-	return spans, err
+	return spans, nil
+}
+
+func spanOf(text []byte, value *tree.Node) span {
+	start := value.Start(text)
+	return span{start, start + len(value.JSON())}
 }
 
 // SetAPIVersion returns the document with another apiVersion, and everything else unchanged.
 func (d Document) SetAPIVersion(apiVersion string) (Document, error) {
-	var at span
-	err := members(d.JSON, func(decoder *json.Decoder, name string) error {
-		var value json.RawMessage
-		err := decoder.Decode(&value)
-		if end := int(decoder.InputOffset()); err == nil && name == "apiVersion" {
-			at = span{end - len(value), end}
-		}
-		return err
-	})
-	if err != nil || at.end == 0 {
+	root, err := new(tree.Arena).ReadLevels(d.JSON, outline)
+	if err != nil || root.Get("apiVersion") == nil {
 		return d, err
 	}
+	at := spanOf(d.JSON, root.Get("apiVersion"))
 	d.JSON = bytes.Join([][]byte{d.JSON[:at.start], quote(apiVersion), d.JSON[at.end:]}, nil)
 	return d, nil
 }

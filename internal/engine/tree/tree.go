@@ -10,7 +10,10 @@
 // it was read (write.go).
 package tree
 
-import "bytes"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // Kind is the type of a value.
 type Kind byte
@@ -192,6 +195,11 @@ func (n *Node) JSON() []byte {
 		return n.raw
 	}
 	return n.Append(nil)
+}
+
+// Start returns where a value begins in the text from which it was read.
+func (n *Node) Start(text []byte) int {
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(n.raw))) - uintptr(unsafe.Pointer(unsafe.SliceData(text))))
 }
 
 // Source returns the value that an element was converted from in a run; the element itself if it was not converted.
