@@ -264,13 +264,13 @@ func (c *compiler) candidates(rules []*policyRule) []candidate {
 }
 
 // needsFrame reports whether fields in a moved value are converted by themselves: other rules are for them, or the inside
-// differs between the versions. It adds an error if that has to be, but cannot.
+// differs between the versions, also only in what may be null. It adds an error if that has to be, but cannot.
 func (c *compiler) needsFrame(move candidate, rules []*policyRule) bool {
 	inner := innerOf(move, rules)
 	differs := difference(move.spoke, move.hub, nil)
 	var problem string
 	switch isAlike := isAlike(move.spoke, move.hub); {
-	case inner == nil && (differs == "" || !isAlike):
+	case inner == nil && (differs == "" && !nullsDiffer(move.spoke, move.hub) || !isAlike):
 		return false
 	case isAlike:
 		problem = c.pairProblem(move)
@@ -278,6 +278,9 @@ func (c *compiler) needsFrame(move candidate, rules []*policyRule) bool {
 		problem = differs + ": their elements cannot be paired"
 	default:
 		return false // claims find the overlap
+	}
+	if problem != "" && inner == nil && differs == "" {
+		return false // a warning names the nulls
 	}
 	if fldPath, rule := move.rule.fldPath.Child("move").Child("to"), move.rule.Move; problem != "" && inner != nil {
 		c.invalid(fldPath, rule.To, "cannot be moved from %s while a rule is for %s in it: %s", rule.From, inner, problem)
