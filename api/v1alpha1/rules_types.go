@@ -115,11 +115,12 @@ func replacePathsIn(member reflect.Value, replaced func(Path) Path) {
 }
 
 // Path is a field of an object: `.spec.host`, `.spec.ports[*].name` (every
-// element of a list, every value of a map), `.metadata.labels["app.kubernetes.io/name"]`.
+// element of a list, every value of a map), `.spec.containers[name=main].image` (the element of a
+// list with this key), `.metadata.labels["app.kubernetes.io/name"]`.
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=1024
-// +kubebuilder:validation:Pattern=`^\.[A-Za-z_$][A-Za-z0-9_$-]*((\.[A-Za-z_$][A-Za-z0-9_$-]*)|(\["[^"\\]+"\])|(\[\*\]))*$`
+// +kubebuilder:validation:Pattern=`^\.[A-Za-z_$][A-Za-z0-9_$-]*((\.[A-Za-z_$][A-Za-z0-9_$-]*)|(\["[^"\\]+"\])|(\[\*\])|(\[[A-Za-z_$][A-Za-z0-9_$-]*=[^"\\\]]+\]))*$`
 type Path string
 
 // MoveRule moves a value, which may be a subtree of any type, to another path. Other rules may be

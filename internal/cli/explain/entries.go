@@ -126,6 +126,8 @@ func (s *step) why(e entry) (text, rule string) {
 	switch {
 	case e.Kind == preserve.Insert && s.rules[rule].kind == "each":
 		return "the other version cannot have the element", rule
+	case e.Kind == preserve.Insert && leaf != nil && slices.ContainsFunc(parse(leaf.Path), conversion.IsSelector):
+		return s.to + " has only the fields that rules select", ""
 	case e.Kind == preserve.Absent && s.rules[rule].kind == "cel":
 		return "the field was absent: an expression would compute a value on the way back", rule
 	case e.Kind == preserve.Absent:

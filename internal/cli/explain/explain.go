@@ -166,7 +166,7 @@ func (e *Explainer) step(from, to string, before, after any, kept []conversion.K
 	}
 	s := step{
 		Explainer: e, from: from, to: to, fromSpoke: from == spoke, before: before, after: after, kept: kept,
-		leavesBefore: leavesOf(e.result.Leaves, spoke, from), leavesAfter: leavesOf(e.result.Leaves, spoke, to),
+		leavesBefore: leavesOf(e.result.Leaves, spoke, from, before), leavesAfter: leavesOf(e.result.Leaves, spoke, to, after),
 		restorable: e.entries(before, to),
 	}
 	explained := Step{From: from, To: to, Fields: s.fields(), Preserved: s.preservedValues(), Carried: s.carried(), Dropped: s.dropped()}

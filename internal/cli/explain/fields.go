@@ -102,7 +102,7 @@ func (s *step) sourcesOf(rule rule, found fieldValue) []Source {
 	root := parse(found.leaf.Root)
 	var sources []Source
 	for _, other := range others {
-		source := found.path.substitute(parse(string(other)), root)
+		source := found.path.substitute(parse(string(other)).selected(s.before), root)
 		if rule.pairsInside() && len(found.path) > len(root) {
 			source = append(source, found.path[len(root):]...)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // leaf is a leaf field of one version, with its verdict and its parsed path.
@@ -23,12 +25,13 @@ type leaf struct {
 // leaves are the leaf fields of one version.
 type leaves []leaf
 
-// leavesOf returns the leaf fields of a version in conversions between a spoke and the hub.
-func leavesOf(all []compile.FieldVerdict, spoke, version string) leaves {
+// leavesOf returns the leaf fields of a version in conversions between a spoke and the hub, for an object of that version.
+func leavesOf(all []compile.FieldVerdict, spoke, version string, object any) leaves {
 	var found leaves
 	for _, verdict := range all {
 		if verdict.Spoke == spoke && verdict.Version == version {
-			found = append(found, leaf{verdict, parse(verdict.Path)})
+			verdict.Root = parse(verdict.Root).selected(object).String()
+			found = append(found, leaf{verdict, parse(verdict.Path).selected(object)})
 		}
 	}
 	return found
@@ -140,7 +143,7 @@ func (l leaves) isEnvelope(at path) bool {
 type path []string
 
 // segments of a path as users and policies write it.
-var segments = regexp.MustCompile(`\[\*\]|\[[0-9]+\]|\["[^"]+"\]|\.?[^.\[]+`)
+var segments = regexp.MustCompile(`\["[^"]+"\]|\[[^\]]+\]|\.?[^.\[]+`)
 
 // parse reads a path: .spec.ports[*].name, spec.ports[0].name, .labels["a.b/c"].
 func parse(text string) path {
@@ -170,6 +173,26 @@ func (p path) String() string {
 		}
 	}
 	return text.String()
+}
+
+// selected returns the path with the indexes of the elements that an object has and that segments such as [name=main] select.
+func (p path) selected(object any) path {
+	p = slices.Clone(p)
+	for i, segment := range p {
+		key, text, selects := tree.CutSelector(segment)
+		if !selects {
+			continue
+		}
+		list, _ := preserved.Find(object, p[:i])
+		elements, _ := list.([]any)
+		if at := slices.IndexFunc(elements, func(element any) bool {
+			members, _ := element.(map[string]any)
+			return members[key] == text
+		}); at >= 0 {
+			p[i] = "[" + strconv.Itoa(at) + "]"
+		}
+	}
+	return p
 }
 
 // child returns the path of a member or element. It shares no memory with p.

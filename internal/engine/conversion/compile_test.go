@@ -29,7 +29,7 @@ func (r refusal) check(t *testing.T, v1, v2 string) {
 
 // TestCompileRefuses checks that errors name the field of the policy and the problem.
 func TestCompileRefuses(t *testing.T) {
-	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}, any: {x-kubernetes-preserve-unknown-fields: true}, er: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}`
+	const v1 = `a: {type: string}, num: {type: integer}, m: {type: object, additionalProperties: {type: string}}, l: {type: array, items: {type: object, properties: {x: {type: string}}}}, o: {type: object, properties: {i: {type: string}}}, e: {type: string, enum: [A, B]}, both: {type: string}, any: {x-kubernetes-preserve-unknown-fields: true}, er: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: string}}}, k: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, x: {type: string}}}}`
 	const v2 = `p: {type: object, properties: {i: {type: string}}}, b: {type: string}, c: {type: string}, n2: {type: integer}, names: {type: array, items: {type: string}}, strings: {type: object, additionalProperties: {type: string}}, lm: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}, l: {type: array, items: {type: object, properties: {yy: {type: string}}}}, both: {type: string}`
 	for name, test := range map[string]refusal{
 		"a rule we know not":       {`{}`, "rules[0]", "upgrade the operator"},
@@ -37,6 +37,13 @@ func TestCompileRefuses(t *testing.T) {
 		"into a list":              {`{move: {from: .l.x, to: .b}}`, "rules[0].move.from", "write .l[*].x"},
 		"no list":                  {`{move: {from: ".a[*]", to: .b}}`, "rules[0].move.from", "neither a list nor a map"},
 		"ends with [*]":            {`{move: {from: ".m[*]", to: ".b"}}`, "rules[0].move.from", "ends with [*]"},
+		"an element without a key": {`{move: {from: ".l[z=a].x", to: .b}}`, "rules[0].move.from", ".l is no list whose only x-kubernetes-list-map-keys is the string that [z=a] names"},
+		"an element by no key":     {`{move: {from: ".k[x=a].id", to: .b}}`, "rules[0].move.from", ".k is no list whose only"},
+		"an element by nothing":    {`{move: {from: ".k[id].x", to: .b}}`, "rules[0].move.from", "neither [*] nor the key of an element, such as [name=main]"},
+		"a whole element":          {`{move: {from: ".k[id=a]", to: .b}}`, "rules[0].move.from", "use an each rule with where"},
+		"the key of an element":    {`{move: {from: ".k[id=a].id", to: .b}}`, "rules[0].move.from", "is a, as the path says"},
+		"drop in one element":      {`{drop: {from: ".k[id=a].x"}}`, "rules[0].drop.from", "which a rule may do that converts a field in it"},
+		"one element and all":      {`{move: {from: ".k[id=a].x", to: .b}}, {move: {from: ".k[*].x", to: .c}}`, "rules[1].move.from", "already belongs to"},
 		"metadata":                 {`{move: {from: .metadata.name, to: .b}}`, "rules[0].move.from", `.metadata.name is the API server's, and is the same in every version: remove the rule; of the metadata, only single labels and annotations convert`},
 		"all labels":               {`{move: {from: .metadata.labels, to: .b}}`, "rules[0].move.from", `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`},
 		"all metadata":             {`{move: {from: .metadata, to: .b}}`, "rules[0].move.from", `of the metadata, only single labels and annotations convert: write .metadata.labels["name"]`},

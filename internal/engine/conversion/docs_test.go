@@ -41,6 +41,7 @@ const (
 		endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}, timeoutSeconds: {type: integer}}}},
 		network: {type: object, properties: {endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
 		  health: {type: object, properties: {probe: {type: object, properties: {path: {type: string}, timeoutSeconds: {type: integer}}}}}}},
+		containers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, image: {type: string}, scheme: {type: string}, args: {type: array, items: {type: string}}}}},
 		seconds: {type: integer}, strategy: {type: object, properties: {checks: {type: array, items: {type: string}}, policy: {type: string}}}, ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, title: {type: string}}}}}}`
 )
 

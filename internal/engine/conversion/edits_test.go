@@ -45,6 +45,22 @@ var edits = map[string]struct {
 		object: `"spec":{"pool":"fast"}`, edit: `"spec":{"ref":"pool-fast"}`, with: `"spec":{"ref":"pool-fast"},"status":{"name":"abc"}`,
 		want: `"spec":{"pool":"fast"},"status":{"name":"abc"}`,
 	},
+	"a field of one element": {
+		v1: "l: " + keyedBy("name", ", a: {type: string}, h: {type: string}"), v2: "a: {type: string}", rules: `{move: {from: ".l[name=main].a", to: .a}}`,
+		object: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"2","h":"y"}]`, edit: `"a":"2"`, with: `"a":"3"`,
+		want: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"3","h":"y"}]`,
+	},
+	"no field of one element any more": {
+		v1: "l: " + keyedBy("name", ", a: {type: string}, h: {type: string}"), v2: "a: {type: string}, b: {type: string}", rules: `{move: {from: ".l[name=main].a", to: .a}}, {move: {from: ".l[name=side].a", to: .b}}`,
+		object: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"2","h":"y"}]`, edit: `"a":"2",`, with: ``,
+		want: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","h":"y"}]`,
+	},
+	"a field of one element beside others that both versions have": {
+		v1: "l: " + keyedBy("name", ", a: {type: string}") + ", o: {type: string}", v2: "l: " + keyedBy("name", ", a: {type: string}") + ", p: {type: string}",
+		rules:  `{move: {from: ".l[name=main].a", to: .p}}, {move: {from: .o, to: ".l[name=main].a"}}`,
+		object: `"l":[{"name":"side","a":"1"},{"name":"main","a":"2"}],"o":"3"`, edit: `"a":"3"`, with: `"a":"4"`,
+		want: `"l":[{"name":"side","a":"1"},{"name":"main","a":"2"}],"o":"4"`,
+	},
 	"elements without keys in another order": {
 		v1: "l: {type: array, items: {type: object, properties: {a: {type: string}, h: {type: string}}}}", v2: "l: {type: array, items: {type: object, properties: {a: {type: string}}}}",
 		object: `"l":[{"a":"1","h":"x"},{"a":"2","h":"y"}]`, edit: `{"a":"1"},{"a":"2"}`, with: `{"a":"0"},{"a":"2"},{"a":"1"}`,

@@ -100,10 +100,14 @@ func (s side) in(c *Collection, ofHub bool) side {
 // shapeAt returns the schema of the field at path, nil if unknown.
 func shapeAt(schema *shape.Schema, path Path) *shape.Schema {
 	for _, name := range path {
-		if schema == nil {
+		switch {
+		case schema == nil:
 			return nil
+		case IsSelector(name):
+			schema = schema.Items()
+		default:
+			schema = schema.Field(name)
 		}
-		schema = schema.Field(name)
 	}
 	return schema
 }

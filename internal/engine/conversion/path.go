@@ -10,9 +10,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// Path leads from an object, or from an element of a list or map, to a field.
+// Path leads from an object, or from an element of a list or map, to a field. A segment such as [name=main] selects one
+// element of a list.
 type Path []string
 
 // Each is the segment of a parsed path that stands for all elements.
@@ -44,10 +47,16 @@ func nextSegment(text string) (segment, rest string, err error) {
 		if !closed || name == "" {
 			return "", "", errors.New("a quoted name is not closed")
 		}
-		if name == Each {
-			return "", "", errors.New("a quoted name cannot be [*]")
+		if name == Each || IsSelector(name) {
+			return "", "", fmt.Errorf("a quoted name cannot be %s", name)
 		}
 		return name, rest, nil
+	case strings.HasPrefix(text, "["):
+		end := strings.Index(text, "]") + 1
+		if member, value, _ := tree.CutSelector(text[:end]); member == "" || value == "" {
+			return "", "", errors.New("neither [*] nor the key of an element, such as [name=main],")
+		}
+		return text[:end], text[end:], nil
 	case strings.HasPrefix(text, "."):
 		end := strings.IndexAny(text[1:], ".[") + 1
 		if end == 0 {
@@ -61,13 +70,19 @@ func nextSegment(text string) (segment, rest string, err error) {
 	return "", "", errors.New("neither a name nor [*]")
 }
 
+// IsSelector reports whether a segment selects one element of a list.
+func IsSelector(segment string) bool {
+	_, _, is := tree.CutSelector(segment)
+	return is
+}
+
 // String returns the path as it is written in a policy.
 func (p Path) String() string {
 	var text strings.Builder
 	for _, segment := range p {
 		switch {
-		case segment == Each:
-			text.WriteString(Each)
+		case segment == Each || IsSelector(segment):
+			text.WriteString(segment)
 		case strings.ContainsAny(segment, ".[]/\"") || segment == "":
 			text.WriteString(`["` + segment + `"]`)
 		default:

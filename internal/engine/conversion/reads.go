@@ -39,7 +39,7 @@ func (s *Scope) describe(f *function) {
 		}
 	}
 	for _, m := range f.moves {
-		f.unread.Add(m.from, Each)
+		f.read(m.from)
 		f.knowText(m.from)
 	}
 	for i, x := range f.exchanges {
@@ -48,8 +48,12 @@ func (s *Scope) describe(f *function) {
 				continue
 			}
 			f.knowText(x.from[j].Path)
-			f.together.Add(x.from[j].Path, Each).Group = i + 1
-			f.unread.Add(x.from[j].Path, Each).Whole = !x.reads(j)
+			f.together.Add(ofAll(x.from[j].Path), Each).Group = i + 1
+			if x.reads(j) {
+				f.read(x.from[j].Path)
+			} else {
+				f.unread.Add(ofAll(x.from[j].Path), Each).Whole = true
+			}
 		}
 	}
 	for _, c := range f.collections {
@@ -65,19 +69,42 @@ func (s *Scope) describe(f *function) {
 	f.readShared()
 }
 
+// read notes that a rule reads a field. If that is in one element of a list, other rules may have noted that nothing reads the
+// list.
+func (f *function) read(path Path) {
+	selected := slices.IndexFunc(path, IsSelector)
+	if selected < 0 {
+		f.unread.Add(path, Each)
+		return
+	}
+	f.unread.Remove(ofAll(path), Each)
+	f.known.Add(ofAll(path[:selected]), Each).Selected = true
+}
+
+// ofAll returns a path with all elements in the place of each one that is selected.
+func ofAll(path Path) Path {
+	all := slices.Clone(path)
+	for i, segment := range all {
+		if IsSelector(segment) {
+			all[i] = Each
+		}
+	}
+	return all
+}
+
 // readShared notes the fields that expressions read beside those that are for the rule, of the scope or in a scope in it.
 func (f *function) readShared() {
 	for _, c := range f.collections {
 		for _, field := range c.inner.around {
 			if field.Up == 1 {
-				f.unread.Remove(field.Path, Each)
+				f.unread.Remove(ofAll(field.Path), Each)
 			}
 		}
 	}
 	for _, x := range f.exchanges {
 		for j := range x.from {
 			if x.isShared(j) && x.reads(j) {
-				f.unread.Remove(x.from[j].Path, Each)
+				f.unread.Remove(ofAll(x.from[j].Path), Each)
 			}
 		}
 	}

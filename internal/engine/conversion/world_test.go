@@ -382,6 +382,7 @@ func TestWorlds(t *testing.T) {
 		"renamed": 10, "renamed in elements": 10, "a renamed key": 10,
 		"an object in another": 10, "in another object": 10, "in another object in elements": 10, "moved to what allows more": 10,
 		"a list and a map": 2, "another form": 10, "elements as a whole": 4, "excluded of the spoke": 4, "excluded of the hub": 4, "excluded by values": 4, "excluded in elements": 2, "excluded in another object": 2,
+		"moved from one element": 3, "moved to one element": 10, "computed from one element, or for it": 5,
 		"of missing fields": 4, "of missing fields in elements": 2, "of missing fields of the spoke": 4, "of missing fields of the hub": 4,
 	} {
 		if made[kind] < least {
@@ -402,7 +403,14 @@ func (made worldParts) addIf(is bool, kind string) {
 // addScope counts the parts of a scope. In is empty, or " in elements".
 func (made worldParts) addScope(t *testing.T, scope *conversion.Scope, in string) {
 	t.Helper()
+	for _, move := range scope.Moves {
+		made.addIf(slices.ContainsFunc(move.Spoke, conversion.IsSelector), "moved from one element"+in)
+		made.addIf(slices.ContainsFunc(move.Hub, conversion.IsSelector), "moved to one element"+in)
+	}
 	for i := range scope.Exchanges {
+		for _, field := range slices.Concat(scope.Exchanges[i].Spoke, scope.Exchanges[i].Hub) {
+			made.addIf(slices.ContainsFunc(field.Path, conversion.IsSelector), "computed from one element, or for it"+in)
+		}
 		cel := scope.Exchanges[i].CEL
 		made.addIf(scope.Exchanges[i].Common != nil, "moved to what allows more")
 		if cel == nil || !cel.WhenMissing {

@@ -4,6 +4,7 @@
 package preserve
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
@@ -127,6 +128,7 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		d.add(Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
 		return
 	}
+	var inserts []Entry
 	kept, last, ordered := make([]bool, base.Len()), -1, true
 	for i, j := range pairs {
 		if j < 0 {
@@ -140,6 +142,10 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		}
 		// The name of an element may be a digest, which few need.
 		d.value(append(at, Segment{Element: true}), from, to, s.elem(), skip)
+		if rest := d.restOf(to, d.found[start:], len(at)+1, s); rest != nil {
+			d.found, inserts = d.found[:start], append(inserts, Entry{Kind: Insert, At: at, Index: i, Value: rest})
+			continue
+		}
 		for k := start; k < len(d.found); k++ {
 			d.found[k].At[len(at)] = name(j)
 			d.found[k].At[len(at)].place = i + 1
@@ -161,9 +167,39 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 	}
 	for i, j := range pairs {
 		if j < 0 {
-			d.add(Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
+			inserts = append(inserts, Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
 		}
 	}
+	slices.SortFunc(inserts, func(a, b Entry) int { return cmp.Compare(a.Index, b.Index) })
+	for _, e := range inserts {
+		d.add(e)
+	}
+}
+
+// restOf returns an element with its keys and with what does not come back of it, at a depth of the addresses of entries: if
+// rules select the element, it may not be there when this comes back. It returns nil if more than that differs.
+func (d *differ) restOf(element *tree.Node, entries []Entry, depth int, s Schema) *tree.Node {
+	if s.ruled == nil || !s.ruled.Selected || len(entries) == 0 {
+		return nil
+	}
+	rest := d.NewObject()
+	for _, key := range s.keys() {
+		rest = d.With(rest, key, element.Get(key))
+	}
+	for _, e := range entries {
+		var path []string
+		for _, segment := range e.At[depth:] {
+			path = append(path, segment.Name)
+			if segment.Element {
+				return nil
+			}
+		}
+		if e.Kind != Value || e.Replaced != "" || len(path) == 0 {
+			return nil
+		}
+		rest = d.WithAt(rest, path, e.Value)
+	}
+	return rest
 }
 
 // isUnrecognizable reports whether less than half of the elements of a list come back, which is of scalars: the list is

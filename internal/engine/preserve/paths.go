@@ -13,6 +13,8 @@ type Paths struct {
 	Group int
 	// Keys are the fields that identify the elements of a list here, although its schema does not say so.
 	Keys []string
+	// Selected is true for a list that exists in the other version only by fields of elements that rules select.
+	Selected bool
 	// Text is true for a label or an annotation that a rule knows: preserved data may be for no others, because clients may
 	// be allowed to write some only.
 	Text bool
@@ -55,7 +57,11 @@ func (p *Paths) Remove(path []string, each string) {
 		if p.Whole {
 			p.Whole, p.Bare, p.Others = false, true, whole
 		}
-		if _, named := p.members[name]; !named && name != each && p.Others != nil && p.Others.Whole {
+		_, named := p.members[name]
+		if name == each {
+			named = p.Each != nil
+		}
+		if !named && p.Others != nil && p.Others.Whole {
 			p.Add([]string{name}, each).Whole = true
 		}
 		p = p.Add([]string{name}, each)
@@ -94,7 +100,7 @@ func (p *Paths) merge(other *Paths) {
 	if p.Keys == nil {
 		p.Keys = other.Keys
 	}
-	p.Text = p.Text || other.Text
+	p.Text, p.Selected = p.Text || other.Text, p.Selected || other.Selected
 	if p.Others == nil {
 		p.Others = other.Others
 	}

@@ -100,10 +100,13 @@ func (n *Node) changed(positionsStay bool) {
 }
 
 // WithAt returns a value with another value at a path of members: nil removes that, and anything else
-// also makes the objects around it.
+// also makes the objects around it, and the elements that segments select.
 func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 	if len(path) == 0 {
 		return value
+	}
+	if member, text, is := CutSelector(path[0]); is {
+		return a.withElement(n, path, member, text, value)
 	}
 	if !n.Is(Object) {
 		if value == nil {
@@ -122,10 +125,44 @@ func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 	return a.with(n, pos, path[0], a.WithAt(old, path[1:], value))
 }
 
+// withElement is WithAt for a path that begins with a selector.
+func (a *Arena) withElement(n *Node, path []string, member, text string, value *Node) *Node {
+	pos := -1
+	if n.Is(List) {
+		pos = n.selected(path[0])
+	}
+	switch {
+	case pos >= 0:
+		return a.withElem(n, pos, a.WithAt(n.elems[pos], path[1:], value))
+	case value == nil:
+		return n
+	}
+	element := a.WithAt(a.With(a.NewObject(), member, a.NewText(text)), path[1:], value)
+	return a.NewList(append(append(a.Room(len(n.Elems())+1), n.Elems()...), element))
+}
+
+// withElem returns a list with another element at a position.
+func (a *Arena) withElem(n *Node, pos int, element *Node) *Node {
+	if n.elems[pos] == element {
+		return n
+	}
+	elems := append(a.Room(len(n.elems)), n.elems...)
+	elems[pos] = element
+	return a.NewList(elems)
+}
+
 // TakeAt returns the value at a path of members, nil if there is none, and the rest without it.
 func (a *Arena) TakeAt(n *Node, path []string) (taken, rest *Node) {
 	if len(path) == 0 {
 		return n, nil
+	}
+	if n.Is(List) {
+		pos := n.selected(path[0])
+		if pos < 0 {
+			return nil, n
+		}
+		taken, rest = a.TakeAt(n.elems[pos], path[1:])
+		return taken, a.withElem(n, pos, rest)
 	}
 	if !n.Is(Object) {
 		return nil, n

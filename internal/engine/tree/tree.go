@@ -12,6 +12,8 @@ package tree
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -162,14 +164,43 @@ func (n *Node) Near(pos int, name string) *Node {
 	return n.Get(name)
 }
 
-// At returns the value at a path of members, nil if there is none.
+// At returns the value at a path of members, nil if there is none. A segment may select an element of a list (CutSelector).
 func (n *Node) At(path []string) *Node {
 	for _, name := range path {
-		if n = n.Get(name); n == nil {
+		switch {
+		case !n.Is(List):
+			n = n.Get(name)
+		case n.selected(name) >= 0:
+			n = n.elems[n.selected(name)]
+		default:
+			n = nil
+		}
+		if n == nil {
 			return nil
 		}
 	}
 	return n
+}
+
+// CutSelector returns the member and the text of a segment such as [name=main], which selects the element of a list whose
+// member name is the string main. It reports whether a segment is one.
+func CutSelector(segment string) (member, text string, is bool) {
+	if !strings.HasPrefix(segment, "[") || !strings.HasSuffix(segment, "]") {
+		return "", "", false
+	}
+	return strings.Cut(segment[1:len(segment)-1], "=")
+}
+
+// selected returns the position of the first element of a list that a segment selects, -1 if there is none.
+func (n *Node) selected(segment string) int {
+	member, text, is := CutSelector(segment)
+	if !is {
+		return -1
+	}
+	return slices.IndexFunc(n.Elems(), func(element *Node) bool {
+		key := element.Get(member)
+		return key.Is(String) && key.Text() == text
+	})
 }
 
 // Text returns the text of a string without quotes and escapes, "" for any other value.

@@ -151,6 +151,26 @@ func TestChange(t *testing.T) {
 				}))
 			})
 		}, `{"a":{"b":1,"c":[2]}}`},
+		"in elements that are made": {func(a *Arena, n *Node) *Node {
+			with := a.WithAt(a.WithAt(n, []string{"l", "[k=x]", "v"}, n.Get("d")), []string{"l", "[k=y]", "v"}, n.Get("d"))
+			return a.WithAt(with, []string{"l", "[k=y]", "w"}, n.Get("d"))
+		}, `{"a":{"b":1,"c":[1,2]},"d":"x","l":[{"k":"x","v":"x"},{"k":"y","v":"x","w":"x"}]}`},
+		"taken of an element": {func(a *Arena, n *Node) *Node {
+			with := a.WithAt(n, []string{"l", "[k=x]", "v"}, n.Get("d"))
+			found := with.At([]string{"l", "[k=x]", "v"})
+			taken, rest := a.TakeAt(with, []string{"l", "[k=x]", "v"})
+			if taken != n.Get("d") || taken != found {
+				return nil
+			}
+			return rest
+		}, `{"a":{"b":1,"c":[1,2]},"d":"x","l":[{"k":"x"}]}`},
+		"in no element": {func(a *Arena, n *Node) *Node {
+			taken, rest := a.TakeAt(n, []string{"a", "c", "[k=x]", "v"})
+			if taken != nil || n.At([]string{"a", "c", "[k=x]"}) != nil || n.At([]string{"a", "c", "k"}) != nil {
+				return nil
+			}
+			return a.WithAt(rest, []string{"a", "c", "[k=x]", "v"}, nil)
+		}, text},
 		"in front": {func(a *Arena, n *Node) *Node { return a.Insert(n, "k", a.NewScalar([]byte("0"))) }, `{"k":0,"a":{"b":1,"c":[1,2]},"d":"x"}`},
 	} {
 		a := NewArena()

@@ -84,7 +84,7 @@ func (r *run) activate(ctx context.Context, converting []*apiextensionsv1.Custom
 		})
 	}, func(policy *v1alpha1.ConversionPolicy) bool {
 		if !slices.ContainsFunc(converting, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == policy.Name }) {
-			return false // an earlier one, of which the manager writes the status once more
+			return false // an earlier one, whose status the manager writes again
 		}
 		for _, stage := range stages {
 			key := [2]string{stage, policy.Name}

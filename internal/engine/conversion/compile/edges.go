@@ -81,13 +81,13 @@ func (f *frame) preserveMapKeys(claims []claim, of *side) {
 	}
 }
 
-// namesKey reports whether a path names a key of a map.
+// namesKey reports whether a path names a key of a map, or that of an element of a list.
 func namesKey(of *side, path conversion.Path) bool {
 	if of.isText(path) {
 		return true
 	}
 	for current, i := of.schema, 0; i < len(path) && current != nil; i++ {
-		if valuesOf(current) != nil && path[i] != conversion.Each {
+		if (valuesOf(current) != nil || current.Items != nil) && path[i] != conversion.Each {
 			return true
 		}
 		current = childOf(current, path[i])

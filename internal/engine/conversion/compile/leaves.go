@@ -301,7 +301,7 @@ func elementsOf(s *schema.Structural) *schema.Structural {
 // preserveUnclaimed preserves a field of one side: as a whole, or, if rules claim a part, the rest
 // piece by piece.
 func (f *frame) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
-	if !hasClaimBelow(of.claims, cur.full) {
+	if s.Items != nil || !hasClaimBelow(of.claims, cur.full) {
 		f.preserve(cur, of, false)
 		return
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // kind is a kind of rule.
@@ -64,6 +65,10 @@ func (c *compiler) find(ofHub bool, text v1alpha1.Path, fldPath place) (spot, *s
 		c.invalid(fldPath, text, "%s", err)
 		return spot{}, nil, false
 	}
+	if problem := c.selectorProblem(path); problem != "" {
+		c.invalid(fldPath, text, "%s", problem)
+		return spot{}, nil, false
+	}
 	root, _ := c.root().sides(ofHub)
 	if _, err := root.resolve(path); err != nil {
 		c.invalid(fldPath, text, "version %s: %s", root.version, err)
@@ -81,6 +86,21 @@ func (c *compiler) find(ofHub bool, text v1alpha1.Path, fldPath place) (spot, *s
 		return spot{}, nil, false
 	}
 	return at, found, true
+}
+
+// selectorProblem says why the rule cannot select the elements that its path selects, empty if it can.
+func (c *compiler) selectorProblem(path conversion.Path) string {
+	for i, segment := range path {
+		key, value, selects := tree.CutSelector(segment)
+		switch {
+		case !selects:
+		case i == len(path)-1 || !c.rule.convertsValue() || c.rule.derives():
+			return fmt.Sprintf("selects one element by %s, which a rule may do that converts a field in it: use an each rule with where", segment)
+		case path[i+1] == key:
+			return fmt.Sprintf("is %s, as the path says: remove the rule", value)
+		}
+	}
+	return ""
 }
 
 // claim resolves a path and claims its field for the current rule.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // structuralOf reads the schema of a version. A version without a schema preserves all fields.
@@ -65,10 +66,19 @@ func childOf(parent *schema.Structural, segment string) *schema.Structural {
 		}
 		return valuesOf(parent)
 	}
+	if parent.Items != nil && selects(parent, segment) {
+		return parent.Items
+	}
 	if next, found := parent.Properties[segment]; found {
 		return &next
 	}
 	return valuesOf(parent)
+}
+
+// selects reports whether a segment selects an element of a list by its only key, a string.
+func selects(list *schema.Structural, segment string) bool {
+	member, _, is := tree.CutSelector(segment)
+	return is && isListMap(list) && slices.Equal(list.XListMapKeys, []string{member}) && list.Items.Properties[member].Type == "string"
 }
 
 // withChild returns a copy of a schema with another schema of a field, or of all elements.
@@ -111,6 +121,8 @@ func (e *unknownFieldError) Error() string {
 	switch {
 	case segment == conversion.Each:
 		return place + " is neither a list nor a map: remove [*]"
+	case conversion.IsSelector(segment):
+		return fmt.Sprintf("%s is no list whose only x-kubernetes-list-map-keys is the string that %s names: use an each rule with where", place, segment)
 	case parent.Items != nil:
 		return place + " is a list: write " + place + "[*]." + segment
 	case parent.Type != "object" && !holdsAnything(parent):

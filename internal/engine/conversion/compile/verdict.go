@@ -13,6 +13,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Owner is where the value of a field is while the object is at the other version.
@@ -126,6 +127,16 @@ func (f *frame) leavesOf(ofHub bool) (leaves []FieldVerdict) {
 	}
 	if f.collection.SpokeForm != f.collection.HubForm && f.collection.Key != "" && own.value.Items != nil {
 		found(conversion.Path{f.collection.Key}) // the name in the map of the other version
+	}
+	for _, claim := range own.claims {
+		if at := slices.IndexFunc(claim.path, conversion.IsSelector); at >= 0 {
+			leaf := f.leafVerdict(claim.path, ofHub)
+			key, _, _ := tree.CutSelector(claim.path[at])
+			leaf.Path = own.shown(append(slices.Clip(claim.path[:at+1]), key)).String() // the element is made with it
+			if !slices.ContainsFunc(leaves, func(other FieldVerdict) bool { return other.Path == leaf.Path }) {
+				leaves = append(leaves, leaf)
+			}
+		}
 	}
 	return leaves
 }

@@ -113,3 +113,32 @@ func (m *ruleMaker) selections() (rules []v1alpha1.Rule) {
 	}
 	return rules
 }
+
+// picks returns moves between single fields and those of one element of a list that has keys.
+func (m *ruleMaker) picks() (rules []v1alpha1.Rule) {
+	for ofHub, own := range [][]namedField{m.spoke, m.hub} {
+		others := [][]namedField{m.hub, m.spoke}[ofHub]
+		for _, list := range own {
+			if len(list.schema.XListMapKeys) != 1 || m.Rarely(4) {
+				continue
+			}
+			key := list.schema.XListMapKeys[0]
+			element := list.path + v1alpha1.Path("["+key+"="+One(m.Choices, "a", "b")+"]")
+			for _, name := range slices.Sorted(maps.Keys(list.schema.Items.Schema.Properties)) {
+				field := list.schema.Items.Schema.Properties[name]
+				alike := slices.DeleteFunc(slices.Clone(others), func(other namedField) bool {
+					return name == key || other.scope != list.scope || other.schema.Type != field.Type
+				})
+				if len(alike) == 0 {
+					continue
+				}
+				move := &v1alpha1.MoveRule{From: element + v1alpha1.Path(quotedName(name)), To: One(m.Choices, alike...).path}
+				if ofHub == 1 {
+					move.From, move.To = move.To, move.From
+				}
+				rules = append(rules, v1alpha1.Rule{Move: move})
+			}
+		}
+	}
+	return rules
+}

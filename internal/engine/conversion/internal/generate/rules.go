@@ -39,7 +39,7 @@ func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v
 		}
 	}
 	if c.isSelecting() {
-		for _, rule := range m.selections() {
+		for _, rule := range append(m.selections(), m.picks()...) {
 			if more := append(slices.Clip(rules), rule); valid(more) {
 				rules = more
 			}
