@@ -249,7 +249,7 @@ func hang(ctx context.Context, t *testing.T, crontab scenarios.CronTab) {
 // TestHostNetwork runs converter pods on the host network. The policy reports that the namespace rejects
 // them, with the command that admits them.
 func TestHostNetwork(t *testing.T) {
-	release.Only(t, "TestPodSecurityIsRecognized", "TestTrouble", "TestShape")
+	release.Only(t, "TestPodSecurityIsRecognized", "TestTrouble", "TestShapes")
 	ctx := t.Context()
 	crontab := inGroup(t, "hostnetwork.example.com")
 	applySample(ctx, t, crontab, crontab.Policy)
