@@ -314,7 +314,7 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	for size := 100; size < 4*sliceBytes; size += sliceBytes / 16 {
 		body := reviewOf("example.org", strings.Repeat("a", size))
 		var answer []byte
-		response, err := http.Post(server.URL+ConvertPath+"/example.org", "application/json", strings.NewReader(body)) //nolint:noctx // it is answered
+		response, err := http.Post(server.URL+ConvertPath+"/example.org", "application/json", strings.NewReader(body))
 		if err == nil {
 			answer, err = io.ReadAll(response.Body)
 			response.Body.Close()
