@@ -48,21 +48,23 @@ func (f sharedField) moved(at preserve.Address, from, to *version) (moved preser
 // counterpart returns where what is at an address of the spoke is in the hub, or the reverse, as far as rules move the lists,
 // maps and objects around it. It is not known if rules move something else there, or to another form.
 func (s *Scope) counterpart(at preserve.Address, toHub bool) (moved preserve.Address, known bool) {
+	var around *Collection // the innermost one: another may be for an object around it
 	for i := range s.Collections {
 		c := &s.Collections[i]
-		from, to := ends(toHub, c.Spoke, c.Hub)
-		switch {
-		case !at.IsBelow(from, Each):
-			continue
-		case c.SpokeForm != c.HubForm:
+		if from := c.At(!toHub); at.IsBelow(from, Each) && (around == nil || len(from) > len(around.At(!toHub))) {
+			around = c
+		}
+	}
+	if around != nil {
+		if around.SpokeForm != around.HubForm {
 			return nil, false
 		}
-		moved = preserve.AddressOf(to)
-		rest := at[len(from):]
-		if !c.IsOne() && len(rest) > 0 {
-			moved, rest = append(moved, rest[0].Rename(c.Scope.keyName(toHub))), rest[1:]
+		moved = preserve.AddressOf(around.At(toHub))
+		rest := at[len(around.At(!toHub)):]
+		if !around.IsOne() && len(rest) > 0 {
+			moved, rest = append(moved, rest[0].Rename(around.Scope.keyName(toHub))), rest[1:]
 		}
-		inside, known := c.Scope.counterpart(rest, toHub)
+		inside, known := around.Scope.counterpart(rest, toHub)
 		return append(moved, inside...), known
 	}
 	isTaken := slices.ContainsFunc(s.Collections, func(c Collection) bool { return at.IsBelow(c.At(toHub), Each) })
