@@ -11,8 +11,8 @@ import (
 
 // near reports whether seen differs from shown only where it is what live has. skip is not compared.
 func (s Schema) near(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) bool {
-	if !s.exact {
-		// Of elements that only this version has, the other one may have an empty list, or none.
+	if !s.exact && s.shape != nil && s.shape.IsList() {
+		// Of elements that only this version has, the other one may have an empty list, or none. Without a type, both differ.
 		shown, seen, live = withoutEmptied(shown), withoutEmptied(seen), withoutEmptied(live)
 	}
 	if s.shows(a, shown, seen, skip) || s.shows(a, seen, live, skip) {
