@@ -110,7 +110,7 @@ func (r *restorer) sort(e *Entry, judged []*Entry) []*Entry {
 		for _, part := range r.elementsOf(e, where) {
 			judged = r.sort(part, judged)
 		}
-	case !where.read && r.isReplaced(e, where):
+	case !where.read && r.isReplaced(e, where), r.isDefault(e, where):
 		e.Fate = Restored
 		r.restored = append(r.restored, e)
 	default:
@@ -414,6 +414,15 @@ func (r *restorer) isReplaced(e *Entry, at location) bool {
 		return e.Replaced == ""
 	}
 	return e.Replaced == r.identify(at.value)
+}
+
+// isDefault reports whether an entry only says what an API server would fill in: whatever a client wrote, the field has that.
+func (r *restorer) isDefault(e *Entry, at location) bool {
+	if e.Kind != Value || at.value != nil || at.parent == nil {
+		return false
+	}
+	fallback := at.schema.fallback(r.Arena)
+	return fallback != nil && r.Equal(fallback, e.Value)
 }
 
 // with returns base with the restored entries, and more.
