@@ -50,6 +50,11 @@ var edits = map[string]struct {
 		object: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"2","h":"y"}]`, edit: `"a":"2"`, with: `"a":"3"`,
 		want: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"3","h":"y"}]`,
 	},
+	"a key of a map in one element, beside one that looks like a path": {
+		v1: "l: " + keyedBy("name", ", m: {type: object, additionalProperties: {type: string}}"), v2: "a: {type: string}", rules: `{move: {from: '.l[name=main].m["k"]', to: .a}}`,
+		object: `"l":[{"name":"main","m":{"k":"2","[x=y]":"z"}}]`, edit: `"a":"2"`, with: `"a":"3"`,
+		want: `"l":[{"name":"main","m":{"k":"3","[x=y]":"z"}}]`,
+	},
 	"no field of one element any more": {
 		v1: "l: " + keyedBy("name", ", a: {type: string}, h: {type: string}"), v2: "a: {type: string}, b: {type: string}", rules: `{move: {from: ".l[name=main].a", to: .a}}, {move: {from: ".l[name=side].a", to: .b}}`,
 		object: `"l":[{"name":"side","a":"1","h":"x"},{"name":"main","a":"2","h":"y"}]`, edit: `"a":"2",`, with: ``,

@@ -190,8 +190,8 @@ func (d *differ) restOf(element *tree.Node, entries []Entry, depth int, s Schema
 		var path []string
 		for _, segment := range e.At[depth:] {
 			path = append(path, segment.Name)
-			if segment.Element {
-				return nil
+			if _, _, selects := tree.CutSelector(segment.Name); selects || segment.Element {
+				return nil // also for a name that looks like a selector
 			}
 		}
 		if e.Kind != Value || e.Replaced != "" || len(path) == 0 {

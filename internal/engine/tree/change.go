@@ -100,12 +100,12 @@ func (n *Node) changed(positionsStay bool) {
 }
 
 // WithAt returns a value with another value at a path of members: nil removes that, and anything else
-// also makes the objects around it, and the elements that segments select.
+// also makes the objects around it, and the elements that segments select. In an object, any segment is a name.
 func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 	if len(path) == 0 {
 		return value
 	}
-	if member, text, is := CutSelector(path[0]); is {
+	if member, text, is := CutSelector(path[0]); is && !n.Is(Object) {
 		return a.withElement(n, path, member, text, value)
 	}
 	if !n.Is(Object) {
