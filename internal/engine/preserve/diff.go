@@ -4,7 +4,6 @@
 package preserve
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
@@ -128,7 +127,6 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		d.add(Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
 		return
 	}
-	var inserts []Entry
 	kept, last, ordered := make([]bool, base.Len()), -1, true
 	for i, j := range pairs {
 		if j < 0 {
@@ -143,7 +141,8 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		// The name of an element may be a digest, which few need.
 		d.value(append(at, Segment{Element: true}), from, to, s.elem(), skip)
 		if rest := d.restOf(to, d.found[start:], len(at)+1, s); rest != nil {
-			d.found, inserts = d.found[:start], append(inserts, Entry{Kind: Insert, At: at, Index: i, Value: rest})
+			d.found = d.found[:start]
+			d.add(Entry{Kind: Insert, At: at, Index: i, Value: rest})
 			continue
 		}
 		for k := start; k < len(d.found); k++ {
@@ -167,12 +166,8 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 	}
 	for i, j := range pairs {
 		if j < 0 {
-			inserts = append(inserts, Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
+			d.add(Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
 		}
-	}
-	slices.SortFunc(inserts, func(a, b Entry) int { return cmp.Compare(a.Index, b.Index) })
-	for _, e := range inserts {
-		d.add(e)
 	}
 }
 

@@ -167,15 +167,13 @@ func (n *Node) Near(pos int, name string) *Node {
 // At returns the value at a path of members, nil if there is none. A segment may select an element of a list (CutSelector).
 func (n *Node) At(path []string) *Node {
 	for _, name := range path {
-		switch {
-		case !n.Is(List):
-			n = n.Get(name)
-		case n.selected(name) >= 0:
-			n = n.elems[n.selected(name)]
-		default:
-			n = nil
-		}
-		if n == nil {
+		if n.Is(List) {
+			pos := n.selected(name)
+			if pos < 0 {
+				return nil
+			}
+			n = n.elems[pos]
+		} else if n = n.Get(name); n == nil {
 			return nil
 		}
 	}

@@ -128,17 +128,26 @@ func (f *frame) leavesOf(ofHub bool) (leaves []FieldVerdict) {
 	if f.collection.SpokeForm != f.collection.HubForm && f.collection.Key != "" && own.value.Items != nil {
 		found(conversion.Path{f.collection.Key}) // the name in the map of the other version
 	}
+	return append(leaves, f.selectedKeys(leaves, ofHub)...)
+}
+
+// selectedKeys returns the verdicts on the keys of elements that rules select: an element is made with its key. leaves are
+// the other ones.
+func (f *frame) selectedKeys(leaves []FieldVerdict, ofHub bool) (keys []FieldVerdict) {
+	own, _ := f.sides(ofHub)
 	for _, claim := range own.claims {
-		if at := slices.IndexFunc(claim.path, conversion.IsSelector); at >= 0 {
-			leaf := f.leafVerdict(claim.path, ofHub)
-			key, _, _ := tree.CutSelector(claim.path[at])
-			leaf.Path = own.shown(append(slices.Clip(claim.path[:at+1]), key)).String() // the element is made with it
-			if !slices.ContainsFunc(leaves, func(other FieldVerdict) bool { return other.Path == leaf.Path }) {
-				leaves = append(leaves, leaf)
-			}
+		at := slices.IndexFunc(claim.path, conversion.IsSelector)
+		if at < 0 {
+			continue
+		}
+		leaf := f.leafVerdict(claim.path, ofHub)
+		key, _, _ := tree.CutSelector(claim.path[at])
+		leaf.Path = own.shown(append(slices.Clip(claim.path[:at+1]), key)).String()
+		if !slices.ContainsFunc(slices.Concat(leaves, keys), func(other FieldVerdict) bool { return other.Path == leaf.Path }) {
+			keys = append(keys, leaf)
 		}
 	}
-	return leaves
+	return keys
 }
 
 func (f *frame) leafVerdict(path conversion.Path, ofHub bool) FieldVerdict {
