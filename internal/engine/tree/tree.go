@@ -3,7 +3,7 @@
 
 // Package tree has JSON values as immutable trees that share what is equal in them.
 //
-// A node is its text, its kind, and its members or elements (tree.go). A reader (read.go) makes the nodes
+// A node is its text, its kind, and its members or elements (tree.go). A reader (read.go, scan.go) makes the nodes
 // of a text, in the memory of an arena (arena.go), which is used again for the next text. A change of a value gives
 // another value (change.go), which shares every node that did not change: so that two values differ is found out
 // (compare.go) by looking at what has changed, however large they are, and what has not changed is written as
