@@ -36,33 +36,21 @@ var drafts = map[string]struct {
 	// The functions forget the conversionStrategy. A draft has no exclude rule.
 	"external-secrets-externalsecrets": {fewer: 2},
 	// Without the annotation, the rollout gets the value.
-	"openkruise-rollouts":  {fewer: 1, more: []string{`{"default":{"to":".spec.strategy.canary.enableExtraWorkloadForCanary","value":true}}`}},
-	"karpenter-nodeclaims": {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
-	"cluster-api-machines": {more: append(references(".spec"),
-		`{"default":{"from":".status.nodeRef.apiVersion","value":"v1"}}`, `{"default":{"from":".status.nodeRef.kind","value":"Node"}}`,
-	)},
+	"openkruise-rollouts":            {fewer: 1, more: []string{`{"default":{"to":".spec.strategy.canary.enableExtraWorkloadForCanary","value":true}}`}},
+	"karpenter-nodeclaims":           {more: []string{`{"default":{"to":".spec.expireAfter","value":"Never"}}`}},
+	"cluster-api-machines":           {more: references(".spec")},
 	"cluster-api-machinesets":        {more: references(".spec.template.spec")},
 	"cluster-api-machinedeployments": {more: references(".spec.template.spec")},
 	"cluster-api-machinepools":       {more: references(".spec.template.spec")},
-	"cluster-api-clusters":           {more: []string{reference(".spec.controlPlaneRef", ".spec.controlPlaneRef"), reference(".spec.infrastructureRef", ".spec.infrastructureRef")}},
-	"cluster-api-kubeadmconfigs":     {more: arguments(".spec")},
+	// The functions give the reference of a health check no namespace if it has no name.
+	"cluster-api-clusters":            {fewer: 2, more: []string{reference(".spec.controlPlaneRef", ".spec.controlPlaneRef"), reference(".spec.infrastructureRef", ".spec.infrastructureRef")}},
+	"cluster-api-machinehealthchecks": {fewer: 1},
 	// Others are there only together with a field that is computed.
-	"cluster-api-kubeadmcontrolplanes": {fewer: 2, more: append(arguments(".spec.kubeadmConfigSpec"),
+	"cluster-api-kubeadmcontrolplanes": {fewer: 2, more: []string{
 		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
 		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
-	)},
-}
-
-// arguments are the rules that make maps of arguments lists of names and values.
-func arguments(of string) (rules []string) {
-	for _, path := range []string{
-		".clusterConfiguration.apiServer.extraArgs", ".clusterConfiguration.controllerManager.extraArgs", ".clusterConfiguration.etcd.local.extraArgs",
-		".clusterConfiguration.scheduler.extraArgs", ".initConfiguration.nodeRegistration.kubeletExtraArgs", ".joinConfiguration.nodeRegistration.kubeletExtraArgs",
-	} {
-		rules = append(rules, fmt.Sprintf(`{"each":{"from":"%[1]s","to":"%[1]s","key":"name"}}`, of+path), fmt.Sprintf(`{"move":{"from":"%[1]s[*]","to":"%[1]s[*].value"}}`, of+path))
-	}
-	return rules
+	}},
 }
 
 // reference is the rule that reads the group of a reference from its API version.
