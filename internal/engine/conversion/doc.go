@@ -36,7 +36,7 @@
 //     member of Exchange: ruleset.go. RulesetFormat stays the same, because an older converter
 //     refuses a member that it does not know.
 //  3. Its row in the table of kinds, compile/rules.go, with the functions that say which values it cannot express
-//     (compile/roundtrip.go), which users read in verdicts, and whether every result is a valid label (compile/labels.go).
+//     , which users read in verdicts, and whether every result is a valid label.
 //  4. The conversion of a value in both directions: image in exchange.go. It returns nil for a value that has none on the
 //     other side. A value of the spoke for the canary object of probes: canary.go.
 //  5. Random rules of this kind for the laws: internal/generate/rules.go. "make fuzz FUZZTIME=5m"

@@ -272,3 +272,6 @@ func fieldsIn(side []celField, within spot) (fields []conversion.Field, cel []co
 	}
 	return fields, cel
 }
+
+// celNotRoundTrippable: nothing is known of expressions, except that what is derived is not preserved.
+func celNotRoundTrippable(_ *compiler, rule *policyRule, _ bool) bool { return !rule.derives() }

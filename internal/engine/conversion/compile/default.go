@@ -95,3 +95,24 @@ func (c *compiler) scopeOfOne(at spot, ofHub bool, fldPath place, text v1alpha1.
 	}
 	return c.scopeAt(scope), at.path[len(scope.path):], true
 }
+
+func (c *compiler) addDrop(of *policyRule, fldPath place) {
+	rule := of.Drop
+	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
+	if !ok {
+		return
+	}
+	at, _, ok := c.claim(ofHub, text, fldPath)
+	if !ok {
+		return
+	}
+	scope, local, ok := c.scopeOfOne(at, ofHub, fldPath, text)
+	if !ok {
+		return
+	}
+	if ofHub {
+		scope.DropHub = append(scope.DropHub, local)
+	} else {
+		scope.DropSpoke = append(scope.DropSpoke, local)
+	}
+}

@@ -8,8 +8,8 @@
 // are repeated (recursion.go): all that follows knows no groups and no recursion.
 // Compile (compile.go) gives every field of both versions exactly one owner: identity, a rule, or
 // preservation. What moves with rules inside, and what an each rule pairs, is a frame with schemas and paths of its own, as
-// the whole object is (frame.go, each.go). A rule claims fields (rules.go with the table of kinds, and values.go, default.go
-// and cel.go for some; package celcheck checks expressions). Of the remaining fields, those that both
+// the whole object is (frame.go, each.go). A rule claims fields (rules.go with the table of kinds; values.go, cast.go, default.go,
+// each.go and cel.go have all of a kind; package celcheck checks expressions). Of the remaining fields, those that both
 // versions have are copied, and those that differ are preserved (leaves.go with common.go, nulls.go
 // and paired.go). edges.go handles the objects around these fields, and siblings.go the fields that
 // several spokes have and the hub lacks. The result is a conversion.Ruleset, which needs no schema

@@ -316,3 +316,14 @@ func isOneItem(list *schema.Structural) bool {
 	v := list.ValueValidation
 	return v != nil && v.MinItems != nil && *v.MinItems == 1 && v.MaxItems != nil && *v.MaxItems == 1 && !list.Items.Nullable
 }
+
+// eachNotRoundTrippable: a part of a list may have no place in the other version.
+func (c *compiler) eachNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	f := c.frameOf(rule)
+	return f == nil || f.mayStay(ofHub)
+}
+
+func (c *compiler) eachLeavesOut(rule *policyRule, ofHub bool) bool {
+	f := c.frameOf(rule)
+	return f == nil || f.mayStayWhole(ofHub)
+}

@@ -10,9 +10,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
 // warnLabels names the labels that a rule may give a value which is not a valid label value. The
@@ -36,38 +33,6 @@ func (c *compiler) warnLabels() {
 	}
 }
 
-// moveNotRoundTrippable: a value may not be a valid label or annotation, or may not have the type
-// of the other side.
-func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
-	ownSchema, otherSchema := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
-	if ownSchema != nil && otherSchema != nil && isWider(ownSchema, otherSchema) {
-		return true
-	}
-	from, to := c.claimsOf(rule, ofHub), c.claimsOf(rule, !ofHub)
-	if len(from) != 1 || len(to) != 1 {
-		return false
-	}
-	own, _ := from[0].in.sides(ofHub)
-	switch {
-	case len(to[0].path) == 0 || len(from[0].path) == 0:
-		return elementMayStay(own, from[0].path)
-	case !to[0].isText():
-		return false
-	}
-	s, err := own.resolve(from[0].path)
-	return err != nil || s.Nullable || to[0].path.IsLabel() && !c.fitsLabel(&from[0])
-}
-
-// elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
-func elementMayStay(own *side, path conversion.Path) bool {
-	found, err := own.resolve(path)
-	if err != nil || found.Nullable || len(path) == 0 {
-		return err != nil || found.Nullable
-	}
-	around, err := own.resolve(path[:len(path)-1])
-	return err != nil || !isAlwaysSet(around, path[len(path)-1])
-}
-
 // fitsLabel reports whether a rule gives a label only valid values.
 func (c *compiler) fitsLabel(from *claim) bool {
 	source, _ := from.in.sides(from.ofHub)
@@ -79,26 +44,6 @@ func (c *compiler) fitsLabel(from *claim) bool {
 		return true
 	}
 	return from.rule.fitsLabel != nil && from.rule.fitsLabel(from.rule, s, !from.ofHub)
-}
-
-func moveFitsLabel(_ *policyRule, s *schema.Structural, _ bool) bool { return isLabelText(s) }
-
-func castFitsLabel(rule *policyRule, s *schema.Structural, _ bool) bool {
-	v := validationOf(s)
-	return s.Type == "boolean" || rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
-}
-
-func tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
-	for _, pair := range rule.Values.Table {
-		value := pair.From
-		if ofHub {
-			value = pair.To
-		}
-		if len(validation.IsValidLabelValue(value)) > 0 {
-			return false
-		}
-	}
-	return s.Type != "string" || isLabelText(s)
 }
 
 // isLabelText reports whether every text that a schema allows is a valid label value.

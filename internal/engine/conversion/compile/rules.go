@@ -44,6 +44,25 @@ var kinds = map[string]*kind{
 func always(*compiler, *policyRule, bool) bool { return true }
 func never(*compiler, *policyRule, bool) bool  { return false }
 
+// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that it maps to no
+// value at all.
+func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
+	if rule.leavesOut != nil {
+		return rule.leavesOut(c, rule, ofHub)
+	}
+	return rule.stays(c, rule, ofHub)
+}
+
+// schemaOf returns the schema of the field that a rule claims on one side, nil if there is none.
+func (c *compiler) schemaOf(rule *policyRule, ofHub bool) *schema.Structural {
+	for _, claim := range c.claimsOf(rule, ofHub) {
+		own, _ := claim.in.sides(ofHub)
+		found, _ := own.resolve(claim.path)
+		return found
+	}
+	return nil
+}
+
 // addRules compiles the rules in order. A rule with an error claims nothing.
 func (c *compiler) addRules(rules []*policyRule) {
 	for _, rule := range rules {
@@ -162,6 +181,40 @@ func (c *compiler) addMove(of *policyRule, fldPath place) {
 	c.rule.copies = true
 	p.scope.Moves = append(p.scope.Moves, conversion.Move{Spoke: p.spoke, Hub: p.hub})
 }
+
+// moveNotRoundTrippable: a value may not be a valid label or annotation, or may not have the type
+// of the other side.
+func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	ownSchema, otherSchema := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
+	if ownSchema != nil && otherSchema != nil && isWider(ownSchema, otherSchema) {
+		return true
+	}
+	from, to := c.claimsOf(rule, ofHub), c.claimsOf(rule, !ofHub)
+	if len(from) != 1 || len(to) != 1 {
+		return false
+	}
+	own, _ := from[0].in.sides(ofHub)
+	switch {
+	case len(to[0].path) == 0 || len(from[0].path) == 0:
+		return elementMayStay(own, from[0].path)
+	case !to[0].isText():
+		return false
+	}
+	s, err := own.resolve(from[0].path)
+	return err != nil || s.Nullable || to[0].path.IsLabel() && !c.fitsLabel(&from[0])
+}
+
+// elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
+func elementMayStay(own *side, path conversion.Path) bool {
+	found, err := own.resolve(path)
+	if err != nil || found.Nullable || len(path) == 0 {
+		return err != nil || found.Nullable
+	}
+	around, err := own.resolve(path[:len(path)-1])
+	return err != nil || !isAlwaysSet(around, path[len(path)-1])
+}
+
+func moveFitsLabel(_ *policyRule, s *schema.Structural, _ bool) bool { return isLabelText(s) }
 
 // pairing is one field of the spoke and one of the hub that a rule pairs.
 type pairing struct {

@@ -4,15 +4,14 @@
 package compile
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 )
 
@@ -72,93 +71,83 @@ func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (js
 	return text, c.fits([]byte(text), s, fldPath)
 }
 
-func (c *compiler) addCast(of *policyRule, fldPath place) {
-	rule := of.Cast
-	p, ok := c.claimBoth(rule.From, rule.To, fldPath)
-	if !ok {
-		return
+// tableNotRoundTrippable: a value may not come back through the table. Without an enum, any string
+// or integer is possible.
+func (c *compiler) tableNotRoundTrippable(rule *policyRule, ofHub bool) bool {
+	values := valuesIn(c.schemaOf(rule, ofHub))
+	if values == nil || c.tableLeavesOut(rule, ofHub) {
+		return true
 	}
-	spoke, hub := castTypeOf(p.spokeSchema, rule.As), castTypeOf(p.hubSchema, rule.As)
-	other := cmp.Or(castFields[rule.As], "integer")
-	switch {
-	case !slices.Contains(castTypes, rule.As):
-		c.refuse(fldPath.Child("as"), field.NotSupported(fldPath.Child("as").path, rule.As, castTypes))
-		return
-	case rule.As == v1alpha1.CastQuantity && !slices.Contains(conversion.Units, rule.Unit):
-		c.refuse(fldPath.Child("unit"), field.NotSupported(fldPath.Child("unit").path, rule.Unit, conversion.Units))
-		return
-	case rule.As != v1alpha1.CastQuantity && rule.Unit != "":
-		c.invalid(fldPath.Child("unit"), rule.Unit, "is only for as: Quantity: remove it")
-		return
-	case (rule.As == v1alpha1.CastList) != (rule.Separator != ""):
-		c.invalid(fldPath.Child("separator"), rule.Separator, "is for as: List, which needs it, and for no other cast")
-		return
-	case spoke != "string" && spoke != other:
-		c.invalid(fldPath.Child("from"), rule.From, "is of type %s: this cast is between a string and a field of type %s", spoke, other)
-		return
-	case hub != "string" && hub != other || spoke == hub:
-		c.invalid(fldPath.Child("to"), rule.To, "is of type %s, and %s of type %s: this cast is between a string and a field of type %s", hub, rule.From, spoke, other)
-		return
+	for _, value := range values {
+		if translated(rule.Values.Table, translated(rule.Values.Table, value, ofHub), !ofHub) != value {
+			return true
+		}
 	}
-	exchange := p.exchange()
-	exchange.Cast = &conversion.Cast{
-		Hub: hub == "string", Number: rule.As == v1alpha1.CastNumber, Quantity: rule.Unit, Separator: rule.Separator,
-		Seconds: rule.As == v1alpha1.CastSeconds, Milliseconds: rule.As == v1alpha1.CastMilliseconds,
-		Boolean: rule.As == v1alpha1.CastBoolean, Timestamp: rule.As == v1alpha1.CastTimestamp,
-	}
-	if isDocument(rule.As) {
-		exchange.Cast.Document, exchange.Cast.List = string(rule.As), p.spokeSchema.Items != nil || p.hubSchema.Items != nil
-	}
-	p.scope.Exchanges = append(p.scope.Exchanges, exchange)
+	return false
 }
 
-const (
-	// listOfStrings is the type of the lists that a cast can join.
-	listOfStrings = "array of string"
-	// structure is the type of the values that a cast can write as a document.
-	structure = "object or array, or without a type"
-)
-
-// castFields are the types of the field that is not a string, if that is not an integer.
-var castFields = map[v1alpha1.CastType]string{
-	v1alpha1.CastNumber: "number", v1alpha1.CastBoolean: "boolean", v1alpha1.CastList: listOfStrings,
-	v1alpha1.CastJSON: structure, v1alpha1.CastYAML: structure,
+// tableLeavesOut reports whether a table between fields of different types lacks a value that the
+// hub, or the spoke, may have.
+func (c *compiler) tableLeavesOut(rule *policyRule, ofHub bool) bool {
+	own, other := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
+	if own == nil || other == nil || own.Type == other.Type {
+		return false
+	}
+	values := valuesIn(own)
+	return values == nil || slices.ContainsFunc(values, func(value string) bool {
+		return !slices.ContainsFunc(rule.Values.Table, func(pair v1alpha1.ValuePair) bool { return ofHub && pair.To == value || !ofHub && pair.From == value })
+	})
 }
 
-func castTypeOf(s *schema.Structural, as v1alpha1.CastType) string {
-	switch {
-	case isDocument(as) && (s.Type == "object" || s.Type == "array" || isAnything(s)):
-		return structure
-	case !isDocument(as) && s.Items != nil && typeName(s.Items) == "string":
-		return listOfStrings
+// valuesIn returns the values that a schema allows, as tables write them, nil if they are not
+// limited.
+func valuesIn(s *schema.Structural) []string {
+	if s == nil || s.Type == "string" || s.ValueValidation == nil && s.Type != "boolean" {
+		return enumOf(s)
 	}
-	return typeName(s)
+	values := asJSON(validationOf(s).Enum)
+	if values == nil && s.Type == "boolean" {
+		return []string{"true", "false"}
+	}
+	return values
 }
 
-func isDocument(as v1alpha1.CastType) bool { return document.Known(string(as)) }
-
-var castTypes = []v1alpha1.CastType{
-	v1alpha1.CastInteger, v1alpha1.CastNumber, v1alpha1.CastSeconds, v1alpha1.CastMilliseconds, v1alpha1.CastQuantity,
-	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList, v1alpha1.CastJSON, v1alpha1.CastYAML,
+// translated returns what a table makes of a value of the hub, or of the spoke.
+func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
+	for _, pair := range table {
+		if ofHub && pair.To == value {
+			return pair.From
+		}
+		if !ofHub && pair.From == value {
+			return pair.To
+		}
+	}
+	return value
 }
 
-func (c *compiler) addDrop(of *policyRule, fldPath place) {
-	rule := of.Drop
-	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
-	if !ok {
-		return
+// enumOf returns the strings that a schema allows, nil if it allows any.
+func enumOf(s *schema.Structural) []string {
+	if s == nil || s.ValueValidation == nil {
+		return nil
 	}
-	at, _, ok := c.claim(ofHub, text, fldPath)
-	if !ok {
-		return
+	var values []string
+	for _, allowed := range s.ValueValidation.Enum {
+		if text, ok := allowed.Object.(string); ok {
+			values = append(values, text)
+		}
 	}
-	scope, local, ok := c.scopeOfOne(at, ofHub, fldPath, text)
-	if !ok {
-		return
+	return values
+}
+
+func tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
+	for _, pair := range rule.Values.Table {
+		value := pair.From
+		if ofHub {
+			value = pair.To
+		}
+		if len(validation.IsValidLabelValue(value)) > 0 {
+			return false
+		}
 	}
-	if ofHub {
-		scope.DropHub = append(scope.DropHub, local)
-	} else {
-		scope.DropSpoke = append(scope.DropSpoke, local)
-	}
+	return s.Type != "string" || isLabelText(s)
 }
