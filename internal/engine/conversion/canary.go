@@ -154,54 +154,18 @@ func (f *filler) values(x *exchange) []*tree.Node {
 
 // spokeValues returns values of the fields of the spoke.
 func (f *filler) spokeValues(x *exchange) []*tree.Node {
-	value := f.next()
-	switch e := x.Exchange; {
-	case e.Format != nil:
-		holes := make([]*tree.Node, len(e.Hub))
-		for i, integer := range e.Format.Integer {
-			if holes[i] = f.NewText(strconv.Itoa(f.count + i)); integer {
-				holes[i] = f.NewScalar(strconv.AppendInt(nil, int64(f.count+i), 10))
-			}
+	text := f.next()
+	if x.single != nil {
+		return []*tree.Node{x.single.sample(f, x, text)}
+	}
+	holes := make([]*tree.Node, len(x.Hub))
+	for i, integer := range x.Format.Integer {
+		if holes[i] = f.NewText(strconv.Itoa(f.count + i)); integer {
+			holes[i] = f.NewScalar(strconv.AppendInt(nil, int64(f.count+i), 10))
 		}
-		f.count += len(holes)
-		value = f.filled(e.Format, holes)
-	case e.Cast != nil:
-		if value = f.castValue(e.Cast, value); !e.Cast.Hub {
-			value = f.castText(x, value)
-		}
-	case e.Common != nil && e.Common.Type == "integer":
-		value = f.NewScalar([]byte("80"))
-	case e.Table != nil:
-		value = f.NewText(e.Table[0][0])
-	case e.Literals != nil:
-		value = f.read([]byte(e.Literals[0][0]))
 	}
-	return []*tree.Node{value}
-}
-
-// castText returns the text of a value.
-func (f *filler) castText(x *exchange, value *tree.Node) *tree.Node {
-	if x.Cast.Document == "" {
-		return f.cast(x.Cast, value, true)
-	}
-	writes := *x
-	writes.toHub = x.Cast.Hub
-	return f.document(&writes, value)
-}
-
-// castValue returns a value that a cast can write as a string.
-func (f *filler) castValue(c *Cast, text *tree.Node) *tree.Node {
-	switch {
-	case c.Boolean:
-		return f.NewScalar([]byte("true"))
-	case c.Separator != "":
-		return f.NewList([]*tree.Node{text})
-	case c.List:
-		return f.NewList(nil)
-	case c.Document != "":
-		return f.NewObject()
-	}
-	return f.NewScalar([]byte("80"))
+	f.count += len(holes)
+	return []*tree.Node{f.filled(x.Format, holes)}
 }
 
 // fillCollection fills a list or map with one element, or a value in another place.

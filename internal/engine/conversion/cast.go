@@ -10,9 +10,13 @@ import (
 	"math/big"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // MaxCastSeconds is the longest duration of package time, in seconds: a rule casts no larger
@@ -184,3 +188,137 @@ func ratOf(quantity resource.Quantity) *big.Rat {
 var quantityForm = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2}|[EPTGMK]i|[EPTGMkmun])?$`)
 
 const maxQuantityText = 64
+
+// image writes a value as a string, or reads it.
+func (c *Cast) image(r *conversionRun, x *exchange, value *tree.Node) *tree.Node {
+	switch writes := x.toHub == c.Hub; {
+	case c.Document != "":
+		return r.document(x, value)
+	case writes && c.Separator != "":
+		return r.joined(c, value)
+	case writes && value.Kind() != tree.List && value.Kind() != tree.Object:
+		if text, ok := c.write(value.JSON()); ok {
+			return r.NewText(string(text))
+		}
+	case writes || !value.Is(tree.String):
+	case c.Separator != "":
+		return r.parts(c, value.Text())
+	default:
+		if text, ok := c.read([]byte(value.Text())); ok {
+			return r.NewScalar(bytes.Clone(text))
+		}
+	}
+	return nil
+}
+
+func (c *Cast) sample(f *filler, x *exchange, text *tree.Node) *tree.Node {
+	value := f.NewScalar([]byte("80"))
+	switch {
+	case c.Boolean:
+		value = f.NewScalar([]byte("true"))
+	case c.Separator != "":
+		value = f.NewList([]*tree.Node{text})
+	case c.List:
+		value = f.NewList(nil)
+	case c.Document != "":
+		value = f.NewObject()
+	}
+	if c.Hub {
+		return value
+	}
+	writes := *x
+	writes.toHub = false
+	return c.image(f.conversionRun, &writes, value)
+}
+
+// joined returns the strings of a list with separators between them.
+func (r *conversionRun) joined(c *Cast, list *tree.Node) *tree.Node {
+	if !list.Is(tree.List) {
+		return nil
+	}
+	var text []byte
+	for i, element := range list.Elems() {
+		if !element.Is(tree.String) {
+			return nil
+		}
+		if i > 0 {
+			text = append(text, c.Separator...)
+		}
+		text = append(text, element.Text()...)
+	}
+	return r.NewText(string(text))
+}
+
+// parts returns the list of the strings between separators. The empty text is the empty list.
+func (r *conversionRun) parts(c *Cast, text string) *tree.Node {
+	if text == "" {
+		return r.NewList(nil)
+	}
+	texts := strings.Split(text, c.Separator)
+	elements := r.Room(len(texts))
+	for _, text := range texts {
+		elements = append(elements, r.NewText(text))
+	}
+	return r.NewList(elements)
+}
+
+// document writes a value as a text, or reads it. What is read is pruned, and has its defaults, so that the text can be
+// compared with what the API server makes of the value.
+func (r *conversionRun) document(x *exchange, value *tree.Node) *tree.Node {
+	length := len(value.JSON())
+	r.Spend(documentUnits*length, documentBytes*length)
+	defer r.Spend(0, -documentBytes*length)
+	if x.toHub == x.Cast.Hub {
+		content, ok := document.Decode(value.JSON())
+		if !ok {
+			return nil
+		}
+		text, ok := document.Write(x.Cast.Document, content)
+		if !ok {
+			return nil
+		}
+		return r.NewText(string(text))
+	}
+	if !value.Is(tree.String) {
+		return nil
+	}
+	content, ok := document.Read(x.Cast.Document, []byte(value.Text()))
+	if !ok {
+		return nil
+	}
+	encoded, ok := document.Encode(content)
+	if !ok {
+		return nil
+	}
+	made := r.read(encoded)
+	if x.structure == nil {
+		return made
+	}
+	if made, ok = x.structure.Prune(r.Arena, made); !ok {
+		return nil
+	}
+	if r.complete {
+		made = x.structure.FillDefaults(r.Arena, made)
+	}
+	return made
+}
+
+// completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.
+func (r *conversionRun) completed(x *exchange, made, preserved *tree.Node) *tree.Node {
+	if x.structure == nil || !made.Is(tree.String) || !preserved.Is(tree.String) {
+		return nil
+	}
+	length := len(made.JSON()) + len(preserved.JSON())
+	r.Spend(documentUnits*length, documentBytes*length)
+	defer r.Spend(0, -documentBytes*length)
+	content, ok := document.Read(x.Cast.Document, []byte(made.Text()))
+	known, also := document.Read(x.Cast.Document, []byte(preserved.Text()))
+	if !ok || !also || !x.structure.AddPruned(content, known) {
+		return nil
+	}
+	text, ok := document.Write(x.Cast.Document, content)
+	if !ok {
+		return nil
+	}
+	return r.NewText(string(text))
+}

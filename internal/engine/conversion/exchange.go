@@ -4,13 +4,11 @@
 package conversion
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
@@ -25,7 +23,8 @@ type exchange struct {
 	around []FieldAround
 	// shared is true for each source field that other rules may be for.
 	shared []bool
-	table  []literalPair
+	// single computes the value, nil if the exchange computes values from several, or several from one.
+	single single
 	// structure is the schema of the value in a document, nil if unknown.
 	structure *shape.Schema
 	// shapes are the schemas of the target fields, nil if unknown. atRoot is true if these are fields of a whole object.
@@ -38,11 +37,19 @@ type exchange struct {
 	computed string
 }
 
+// single is a kind of rule that computes one value from one.
+type single interface {
+	// image returns what a value is in the target version, nil if that has no value for it.
+	image(r *conversionRun, x *exchange, value *tree.Node) *tree.Node
+	// sample returns a value of the spoke that has an image, made of a text if any text has one.
+	sample(f *filler, x *exchange, text *tree.Node) *tree.Node
+}
+
 // exchanges prepares an exchange in both directions.
 func (e *Exchange) exchanges(spoke, hub side) (toHub, fromHub *exchange, err error) {
-	table := e.literalPairs()
-	toHub = &exchange{Exchange: e, toHub: true, from: e.Spoke, to: e.Hub, table: table}
-	fromHub = &exchange{Exchange: e, from: e.Hub, to: e.Spoke, table: table}
+	of := e.single()
+	toHub = &exchange{Exchange: e, toHub: true, from: e.Spoke, to: e.Hub, single: of}
+	fromHub = &exchange{Exchange: e, from: e.Hub, to: e.Spoke, single: of}
 	if e.Cast != nil && e.Cast.Document != "" {
 		structure := shapeAt(hub.shape, e.Hub[0].Path)
 		if e.Cast.Hub {
@@ -159,45 +166,7 @@ func (r *conversionRun) images(x *exchange, values []*tree.Node) []*tree.Node {
 	case values[0] == nil || values[0].Is(tree.Null):
 		return values[:1]
 	}
-	return append(r.Room(1), r.image(x, values[0]))
-}
-
-// image computes a single value, nil if the target version has none.
-func (r *conversionRun) image(x *exchange, value *tree.Node) *tree.Node {
-	switch {
-	case x.Cast != nil && x.Cast.Document != "":
-		return r.document(x, value)
-	case x.Cast != nil:
-		return r.cast(x.Cast, value, x.toHub == x.Cast.Hub)
-	case x.Common != nil && !x.Common.allows(value):
-		return nil
-	}
-	return r.translated(x, value)
-}
-
-// translated translates a value by the first pair of the table that matches. A value that is not in the table stays
-// unchanged, or has no image if the table is closed.
-func (r *conversionRun) translated(x *exchange, value *tree.Node) *tree.Node {
-	if len(x.table) == 0 {
-		return value
-	}
-	from, to := 1, 0
-	if x.toHub {
-		from, to = 0, 1
-	}
-	text := value.JSON()
-	if value.Is(tree.String) && bytes.IndexByte(text, '\\') >= 0 {
-		text = tree.Quote(nil, value.Text())
-	}
-	for i := range x.table {
-		if bytes.Equal(x.table[i][from], text) {
-			return r.read(x.table[i][to])
-		}
-	}
-	if x.Closed {
-		return nil
-	}
-	return value
+	return append(r.Room(1), x.single.image(r, x, values[0]))
 }
 
 // read reads a text that this program has written.
@@ -257,117 +226,6 @@ func (r *conversionRun) filled(f *Format, values []*tree.Node) *tree.Node {
 			return nil
 		}
 		text = append(text, f.Texts[i+1]...)
-	}
-	return r.NewText(string(text))
-}
-
-func (r *conversionRun) cast(c *Cast, value *tree.Node, writes bool) *tree.Node {
-	switch {
-	case writes && c.Separator != "":
-		return r.joined(c, value)
-	case writes && value.Kind() != tree.List && value.Kind() != tree.Object:
-		if text, ok := c.write(value.JSON()); ok {
-			return r.NewText(string(text))
-		}
-	case writes || !value.Is(tree.String):
-	case c.Separator != "":
-		return r.parts(c, value.Text())
-	default:
-		if text, ok := c.read([]byte(value.Text())); ok {
-			return r.NewScalar(bytes.Clone(text))
-		}
-	}
-	return nil
-}
-
-// joined returns the strings of a list with separators between them.
-func (r *conversionRun) joined(c *Cast, list *tree.Node) *tree.Node {
-	if !list.Is(tree.List) {
-		return nil
-	}
-	var text []byte
-	for i, element := range list.Elems() {
-		if !element.Is(tree.String) {
-			return nil
-		}
-		if i > 0 {
-			text = append(text, c.Separator...)
-		}
-		text = append(text, element.Text()...)
-	}
-	return r.NewText(string(text))
-}
-
-// parts returns the list of the strings between separators. The empty text is the empty list.
-func (r *conversionRun) parts(c *Cast, text string) *tree.Node {
-	if text == "" {
-		return r.NewList(nil)
-	}
-	texts := strings.Split(text, c.Separator)
-	elements := r.Room(len(texts))
-	for _, text := range texts {
-		elements = append(elements, r.NewText(text))
-	}
-	return r.NewList(elements)
-}
-
-// document writes a value as a text, or reads it. What is read is pruned, and has its defaults, so that the text can be
-// compared with what the API server makes of the value.
-func (r *conversionRun) document(x *exchange, value *tree.Node) *tree.Node {
-	length := len(value.JSON())
-	r.Spend(documentUnits*length, documentBytes*length)
-	defer r.Spend(0, -documentBytes*length)
-	if x.toHub == x.Cast.Hub {
-		content, ok := document.Decode(value.JSON())
-		if !ok {
-			return nil
-		}
-		text, ok := document.Write(x.Cast.Document, content)
-		if !ok {
-			return nil
-		}
-		return r.NewText(string(text))
-	}
-	if !value.Is(tree.String) {
-		return nil
-	}
-	content, ok := document.Read(x.Cast.Document, []byte(value.Text()))
-	if !ok {
-		return nil
-	}
-	encoded, ok := document.Encode(content)
-	if !ok {
-		return nil
-	}
-	made := r.read(encoded)
-	if x.structure == nil {
-		return made
-	}
-	if made, ok = x.structure.Prune(r.Arena, made); !ok {
-		return nil
-	}
-	if r.complete {
-		made = x.structure.FillDefaults(r.Arena, made)
-	}
-	return made
-}
-
-// completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.
-func (r *conversionRun) completed(x *exchange, made, preserved *tree.Node) *tree.Node {
-	if x.structure == nil || !made.Is(tree.String) || !preserved.Is(tree.String) {
-		return nil
-	}
-	length := len(made.JSON()) + len(preserved.JSON())
-	r.Spend(documentUnits*length, documentBytes*length)
-	defer r.Spend(0, -documentBytes*length)
-	content, ok := document.Read(x.Cast.Document, []byte(made.Text()))
-	known, also := document.Read(x.Cast.Document, []byte(preserved.Text()))
-	if !ok || !also || !x.structure.AddPruned(content, known) {
-		return nil
-	}
-	text, ok := document.Write(x.Cast.Document, content)
-	if !ok {
-		return nil
 	}
 	return r.NewText(string(text))
 }

@@ -183,6 +183,17 @@ type Exchange struct {
 	Common *Common `json:"common,omitempty"`
 }
 
+// single returns what computes one value from one, nil if the exchange is between one value and several.
+func (e *Exchange) single() single {
+	switch {
+	case e.Format != nil, e.CEL != nil:
+		return nil
+	case e.Cast != nil:
+		return e.Cast
+	}
+	return e.asTable()
+}
+
 // Field is a field of an Exchange.
 type Field struct {
 	Path Path `json:"path"`

@@ -10,18 +10,59 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// literalPair is a pair of a table as JSON values.
-type literalPair [2][]byte
+// table is an exchange that copies a value, or translates it by pairs of JSON texts.
+type table struct {
+	*Exchange
+	pairs [][2][]byte
+}
 
-func (e *Exchange) literalPairs() []literalPair {
-	pairs := make([]literalPair, 0, len(e.Table)+len(e.Literals))
+func (e *Exchange) asTable() *table {
+	t := &table{Exchange: e}
 	for _, pair := range e.Table {
-		pairs = append(pairs, literalPair{tree.Quote(nil, pair[0]), tree.Quote(nil, pair[1])})
+		t.pairs = append(t.pairs, [2][]byte{tree.Quote(nil, pair[0]), tree.Quote(nil, pair[1])})
 	}
 	for _, pair := range e.Literals {
-		pairs = append(pairs, literalPair{[]byte(pair[0]), []byte(pair[1])})
+		t.pairs = append(t.pairs, [2][]byte{[]byte(pair[0]), []byte(pair[1])})
 	}
-	return pairs
+	return t
+}
+
+// image translates a value by the first pair that matches. A value that is not in the table stays unchanged, or has no image
+// if the table is closed.
+func (t *table) image(r *conversionRun, x *exchange, value *tree.Node) *tree.Node {
+	switch {
+	case t.Common != nil && !t.Common.allows(value):
+		return nil
+	case len(t.pairs) == 0:
+		return value
+	}
+	from, to := 1, 0
+	if x.toHub {
+		from, to = 0, 1
+	}
+	text := value.JSON()
+	if value.Is(tree.String) && bytes.IndexByte(text, '\\') >= 0 {
+		text = tree.Quote(nil, value.Text())
+	}
+	for i := range t.pairs {
+		if bytes.Equal(t.pairs[i][from], text) {
+			return r.read(t.pairs[i][to])
+		}
+	}
+	if t.Closed {
+		return nil
+	}
+	return value
+}
+
+func (t *table) sample(f *filler, _ *exchange, text *tree.Node) *tree.Node {
+	switch {
+	case t.Common != nil && t.Common.Type == "integer":
+		return f.NewScalar([]byte("80"))
+	case len(t.pairs) > 0:
+		return f.read(t.pairs[0][0])
+	}
+	return text
 }
 
 // isInteger reports whether text is a 64-bit integer in its shortest form: 7, not 007.
