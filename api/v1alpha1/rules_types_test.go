@@ -13,8 +13,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// TestEveryKindOfRule checks for each kind that the API server counts it and names it in its message,
-// that a test shows an accepted rule of it, and that users find it in the documentation.
+// TestEveryKindOfRule checks for each kind that the API server counts it and names it in its message, that it has cases, which
+// the tests of all that a kind does try, and that users find it in the documentation.
 func TestEveryKindOfRule(t *testing.T) {
 	var kinds, counted []string
 	for member := range reflect.TypeFor[Rule]().Fields() {
@@ -23,15 +23,16 @@ func TestEveryKindOfRule(t *testing.T) {
 	}
 	marker := `rule="[` + strings.Join(counted, ", ") + `].filter(x, x).size() == 1",message="set exactly one of ` + strings.Join(kinds, ", ") + `"`
 	expect.Contains(t, "rules_types.go, above Rule,", contentOf(t, "rules_types.go"), marker)
-	for path, as := range map[string]string{
-		filepath.Join("..", "..", "internal", "test", "manager", "validation_test.go"): "rules: [{%: {",
-		filepath.Join("..", "docs", "writing-rules.md"):                                "| [`%`](#",
-		filepath.Join("..", "..", "README.md"):                                         "`%`",
-	} {
-		text := contentOf(t, path)
-		for _, kind := range kinds {
-			expect.Contains(t, path, text, strings.ReplaceAll(as, "%", kind))
+	cases := filepath.Join("..", "..", "internal", "test", "rulecases")
+	for _, kind := range kinds {
+		text := contentOf(t, filepath.Join(cases, kind+".yaml"))
+		if kind != "use" { // it is other rules: TestGroups of package compile
+			expect.Contains(t, kind+".yaml", text, "conversions:\n", "  objects:\n", "refused:\n", "preserves:\n", "admission:\n", "page:\n", "- "+kind+": {", "rule: {"+kind+": {")
 		}
+	}
+	page := contentOf(t, filepath.Join("..", "docs", "writing-rules.md"))
+	for _, kind := range kinds {
+		expect.Contains(t, "writing-rules.md", page, "| [`"+kind+"`](#")
 	}
 }
 

@@ -16,36 +16,8 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+	"github.com/conversion-operator/conversion-operator/internal/test/rulecases"
 )
-
-// The fields of the examples in the documentation.
-const (
-	docsSpoke = `spec: {type: object, properties: {
-		amount: {type: integer}, unit: {type: string}, tls: {type: boolean}, listeners: {type: array, items: {type: object, properties: {name: {type: string}, port: {type: integer}}}}, services: {type: object, additionalProperties: {type: object, properties: {host: {type: string}, zone: {type: string}}}},
-		dataFrom: {type: array, items: {type: object, required: [extract], properties: {extract: {type: object, properties: {key: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string}, url: {type: string}}}},
-		config: {type: string}, enabled: {type: boolean}, memory: {type: string}, image: {type: string}, tier: {type: string}, policy: {type: string}, address: {type: string}, node: {type: string}, timeout: {type: string},
-		main: {type: object, properties: {name: {type: string}, policy: {type: string}}}, others: {type: array, items: {type: object, properties: {name: {type: string}, policy: {type: string}}}},
-		route: {type: object, properties: {receiver: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
-		zone: {type: string}, selector: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}, namespace: {type: string}}}, zones: {type: string}, secretNames: {type: array, items: {type: string}}, tags: {type: array, items: {type: string}}, variables: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}},
-		env: {type: array, items: {type: object, properties: {name: {type: string}, value: {type: string}}}}, minutes: {type: integer}, long: {type: boolean}, legacy: {type: string},
-		servers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, host: {type: string}, timeout: {type: string}, zone: {type: string}}}}, checks: {type: array, items: {type: string}}, probe: {type: object, properties: {path: {type: string}, timeout: {type: string}}},
-		ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, label: {type: string}, weight: {type: integer}}}}}}`
-	docsHub = `spec: {type: object, properties: {
-		tls: {type: boolean}, listeners: {type: array, items: {type: object, properties: {name: {type: string}, url: {type: string}}}}, total: {type: string}, measure: {type: object, properties: {unit: {type: string}}}, components: {type: array, items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
-		dataFrom: {type: array, items: {type: object, properties: {extract: {type: object, properties: {key: {type: string}}}, find: {type: object, properties: {name: {type: string}}}}}}, sources: {type: array, items: {type: object, properties: {type: {type: string, enum: [Git, Helm]}, url: {type: string}}}},
-		config: {type: object, properties: {level: {type: string}, outputs: {type: array, items: {type: string}}}}, state: {type: string}, memoryMiB: {type: integer}, container: {type: object, properties: {image: {type: string}}}, concurrency: {type: string}, host: {type: string}, port: {type: integer},
-		main: {type: object, properties: {target: {type: string}, mode: {type: string}}}, others: {type: array, items: {type: object, properties: {target: {type: string}, mode: {type: string}}}},
-		route: {type: object, properties: {target: {type: string}, routes: {type: array, items: {x-kubernetes-preserve-unknown-fields: true}}}},
-		backend: {type: string}, placement: {type: object, properties: {from: {type: string}, zone: {type: string}}}, choice: {type: object, properties: {id: {type: string}, filter: {type: string}}}, target: {type: object, properties: {name: {type: string}}}, zoneList: {type: array, items: {type: string}}, labels: {type: array, items: {type: string}}, pullSecrets: {type: array, items: {type: object, properties: {name: {type: string}, optional: {type: boolean}}}}, settings: {type: object, additionalProperties: {type: string}},
-		nodes: {type: array, items: {type: string}}, timeoutSeconds: {type: integer}, environment: {type: object, additionalProperties: {type: object, properties: {value: {type: string}}}}, mode: {type: string},
-		endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}, timeoutSeconds: {type: integer}}}},
-		network: {type: object, properties: {endpoints: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, address: {type: string}}}},
-		  health: {type: object, properties: {probe: {type: object, properties: {path: {type: string}, timeoutSeconds: {type: integer}}}}}}},
-		containers: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, required: [name], properties: {name: {type: string}, image: {type: string}, scheme: {type: string}, args: {type: array, items: {type: string}}}}},
-		seconds: {type: integer}, strategy: {type: object, properties: {checks: {type: array, items: {type: string}}, policy: {type: string}}}, ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, title: {type: string}}}}}}`
-)
-
-var codeBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // The fields of the examples in the comparison with another operator.
 const (
@@ -60,14 +32,29 @@ const (
 		tags: {type: array, items: {type: string}}, extraLabels: {type: object, additionalProperties: {type: string}}}}`
 )
 
-// TestDocs converts the examples of the documentation there and back.
+// TestDocs converts the examples of the documentation there and back. Of the rules, each section is about a kind.
 func TestDocs(t *testing.T) {
-	t.Run("writing-rules", func(t *testing.T) { checkExamples(t, "writing-rules.md", docsSpoke, docsHub) })
-	t.Run("strategies", func(t *testing.T) { checkExamples(t, "strategies.md", strategiesSpoke, strategiesHub) })
+	t.Run("writing-rules", func(t *testing.T) {
+		fields := map[string]rulecases.Versions{"": {
+			V1: "spec: {type: object, properties: {node: {type: string}, ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}, weight: {type: integer}}}}}}",
+			V2: "spec: {type: object, properties: {ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: {type: object, properties: {name: {type: string}}}}}}",
+		}}
+		for _, kind := range rulecases.All(t) {
+			fields[kind.Name] = rulecases.Versions{V1: "spec: " + rulecases.List(objectOf(string(kind.Page.V1))), V2: "spec: " + rulecases.List(objectOf(string(kind.Page.V2)))}
+		}
+		checkExamples(t, "writing-rules.md", fields)
+	})
+	t.Run("strategies", func(t *testing.T) {
+		checkExamples(t, "strategies.md", map[string]rulecases.Versions{"": {V1: strategiesSpoke, V2: strategiesHub}})
+	})
 }
 
-// checkExamples converts the examples of a page. Spoke and hub are the fields of both versions.
-func checkExamples(t *testing.T, page, spoke, hub string) {
+// sectionsOf matches headings, to the colon behind a kind of rule, and examples.
+var sectionsOf = regexp.MustCompile("(?sm)^##?# ([^:\n]*)|```yaml\n(.*?)```")
+
+// checkExamples converts the examples of a page. Fields has those of both versions, by the kind of rule that a section is about,
+// and those of all other sections.
+func checkExamples(t *testing.T, page string, fields map[string]rulecases.Versions) {
 	t.Helper()
 	file := filepath.Join("..", "..", "..", "api", "docs", page)
 	text, err := os.ReadFile(file)
@@ -76,14 +63,21 @@ func checkExamples(t *testing.T, page, spoke, hub string) {
 	var c *conversion.Converter
 	var first, firstVersion string
 	examples := 0
-	for _, block := range codeBlocks.FindAllStringSubmatch(string(text), -1) {
-		code := block[1]
+	var of rulecases.Versions
+	for _, block := range sectionsOf.FindAllStringSubmatch(string(text), -1) {
+		code := block[2]
 		head, _, _ := strings.Cut(code, "\n")
 		switch version, oneWay := strings.CutSuffix(strings.TrimPrefix(head, "# "), ", one way"); {
+		case block[1] != "":
+			var isOfKind bool
+			if of, isOfKind = fields[block[1]]; !isOfKind {
+				of = fields[""]
+			}
+			c = docsConverter(t, "hub: v2\nspokes: [{version: v1}]", of)
 		case strings.HasPrefix(code, "- "):
-			c = docsConverter(t, "hub: v2\nspokes:\n- version: v1\n  rules:\n"+strings.ReplaceAll("  "+code, "\n", "\n  "), spoke, hub)
+			c = docsConverter(t, "hub: v2\nspokes:\n- version: v1\n  rules:\n"+strings.ReplaceAll("  "+code, "\n", "\n  "), of)
 		case strings.HasPrefix(code, "ruleGroups:"):
-			c = docsConverter(t, "hub: v2\n"+code, spoke, hub)
+			c = docsConverter(t, "hub: v2\n"+code, of)
 		case strings.HasPrefix(head, "# v") && first == "":
 			first, firstVersion = docsObject(t, version, code), version
 			if oneWay {
@@ -122,9 +116,9 @@ func withPreservedOf(code string, annotations map[string]string) string {
 // preservedLines matches annotations with preserved data.
 var preservedLines = regexp.MustCompile(`(?m)^ *conversion-operator\.io/.*$`)
 
-func docsConverter(t *testing.T, rules, spoke, hub string) *conversion.Converter {
+func docsConverter(t *testing.T, rules string, of rulecases.Versions) *conversion.Converter {
 	t.Helper()
-	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(spoke, "\t", ""), "v2": strings.ReplaceAll(hub, "\t", "")})
+	crd := widgets(t, map[string]string{"v1": strings.ReplaceAll(string(of.V1), "\t", ""), "v2": strings.ReplaceAll(string(of.V2), "\t", "")})
 	return converterOf(t, compile.Compile(crd, from[v1alpha1.DeclarativeConverter](t, rules)))
 }
 

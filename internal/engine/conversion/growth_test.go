@@ -4,6 +4,7 @@
 package conversion_test
 
 import (
+	"maps"
 	"math"
 	"runtime"
 	"runtime/debug"
@@ -16,6 +17,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
+	"github.com/conversion-operator/conversion-operator/internal/test/rulecases"
 )
 
 // FuzzNoGrowth converts an object back and forth repeatedly: the object and its preserved data do
@@ -78,18 +80,21 @@ const (
 	keyValue = "k: {type: string}, v: {type: string}, w: {type: string}"
 )
 
-// growths has each kind of rule and of preserved data.
+// ofKinds returns the rules of each kind for the elements of a list.
+func ofKinds(t *testing.T) map[string]growing {
+	t.Helper()
+	all := map[string]growing{}
+	for _, kind := range rulecases.All(t) {
+		if len(kind.Conversions) > 0 {
+			of := kind.Conversions[0]
+			all[kind.Name] = growing{"l: " + listOf(string(of.V1)), "l: " + listOf(string(of.V2)), string(of.Rules), repeated(`"l":[`, "{"+of.Objects[0].V1+"}", "]")}
+		}
+	}
+	return all
+}
+
+// growths has kinds of lists and of preserved data.
 var growths = map[string]growing{
-	"move":    inList(ofA, ofB, `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
-	"values":  inList(ofA, ofB, `{values: {from: ".l[*].a", to: ".l[*].b", table: [{from: a, to: b}]}}`, `{"a":"a"}`),
-	"format":  inList(ofA, "p: {type: string}, q: {type: integer}", `{format: {from: ".l[*].a", template: "{p}:{q}", to: {p: ".l[*].p", q: ".l[*].q"}}}`, `{"a":"h:%d"}`),
-	"wrap":    inList(ofA, "b: "+textList, `{each: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"%d"}`),
-	"cast":    inList(ofA, "b: {type: integer}", `{cast: {from: ".l[*].a", to: ".l[*].b", as: Integer}}`, `{"a":"%d"}`),
-	"default": inList(ofA, ofA+", "+ofB, `{default: {to: ".l[*].b", value: x}}`, `{"a":"%d"}`),
-	"exclude": inList(ofA, ofA+", "+ofB, `{each: {from: .l, to: .l, where: [{from: .a, values: [x]}]}}`, `{"a":"%d"}`),
-	"drop":    inList(ofA+", "+ofB, ofA, `{drop: {from: ".l[*].b"}}`, `{"a":"%d","b":"x"}`),
-	"cel": inList(ofA, ofB,
-		`{cel: {from: {a: ".l[*].a"}, to: {b: ".l[*].b"}, forward: {b: self.a}, backward: {a: self.b}}}`, `{"a":"%d"}`),
 	"cel around elements": {"m: {type: string}, l: " + listOf(ofA), "m: {type: string}, l: " + listOf(ofB),
 		`{cel: {from: {a: ".l[*].a", m: .m}, to: {b: ".l[*].b"}, forward: {b: self.a + self.m}, backward: {a: self.b}}}`, repeated(`"m":"x","l":[`, `{"a":"%d"}`, `]`)},
 	"exclude back": inList(ofA+", "+ofB, ofB, `{each: {from: .l, to: .l, where: [{to: .b}]}}`, `{"a":"%d"},{"b":"%d"}`),
@@ -160,8 +165,15 @@ var growths = map[string]growing{
 func TestGrowth(t *testing.T) {
 	const size, factor, most, tries = 500, 8, 30.0, 20
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	for name, g := range growths {
-		c := converterOf(t, between(t, g.v1, g.v2, g.rules))
+	kinds := ofKinds(t)
+	all := maps.Clone(growths)
+	maps.Copy(all, kinds)
+	for name, g := range all {
+		result := between(t, g.v1, g.v2, g.rules)
+		if _, ofElements := kinds[name]; ofElements {
+			result = betweenGroups(t, g.v1, g.v2, "{name: kind, rules: ["+g.rules+"]}", `{use: {group: kind, from: ".l[*]", to: ".l[*]"}}`)
+		}
+		c := converterOf(t, result)
 		for direction, to := range map[string]string{" to the hub": "v2", " back": "v1"} {
 			t.Run(name+direction, func(t *testing.T) {
 				small, large := g.at(t, c, size, to), g.at(t, c, factor*size, to)
