@@ -6,12 +6,13 @@ package explain
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
-	"reflect"
-	"strings"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -19,6 +20,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/golden"
+	"github.com/conversion-operator/conversion-operator/internal/test/rulecases"
 )
 
 func explainer(t *testing.T, folder string) *Explainer {
@@ -136,23 +138,30 @@ func TestOverflow(t *testing.T) {
 	expect.Equal(t, "dropped", want, s.dropped())
 }
 
-// TestEveryKindOfRule checks that each kind of rule has its name, and that the policy of the tests has
-// a rule of it. A use is the rules of its group.
+// TestEveryKindOfRule explains objects of each kind of rule: the first one, and the first that is preserved.
 func TestEveryKindOfRule(t *testing.T) {
-	policy := expect.YAML[v1alpha1.ConversionPolicy](t, "testdata", "rules", "policy.yaml")
-	explained := map[string]bool{}
-	rules, _ := rulesOf(policy.Spec.Converter.Declarative)
-	for at, rule := range rules {
-		explained[rule.kind] = true
-		explained["use"] = explained["use"] || strings.HasSuffix(at, "ruleGroups[0].rules[0] (used by spokes[0].rules[10])")
-	}
-	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
-		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		of := &v1alpha1.Rule{}
-		reflect.ValueOf(of).Elem().FieldByIndex(member.Index).Set(reflect.New(member.Type.Elem()))
-		if got := ruleOf(of).kind; got != want && want != "use" {
-			t.Errorf("a rule %s is called %s", want, got)
+	for _, kind := range rulecases.All(t) {
+		if len(kind.Conversions) == 0 {
+			continue // a use is the rules of its group
 		}
-		expect.Equal(t, "testdata/rules/policy.yaml has a rule "+want, true, explained[want])
+		of := kind.Conversions[0]
+		policy, crd := &v1alpha1.ConversionPolicy{}, &apiextensionsv1.CustomResourceDefinition{}
+		expect.NoError(t, yaml.UnmarshalStrict([]byte("{spec: {converter: {type: Declarative, declarative: {hub: v2, spokes: [{version: v1, rules: ["+string(of.Rules)+"]}]}}}}"), policy))
+		version := "{name: %s, schema: {openAPIV3Schema: {type: object, properties: {%s}}}}"
+		expect.NoError(t, yaml.UnmarshalStrict(fmt.Appendf(nil, "{metadata: {name: widgets.example.com}, spec: {group: example.com, names: {kind: Widget}, scope: Cluster, versions: ["+version+", "+version+"]}}",
+			"v1", of.V1, "v2", of.V2), crd))
+		e, err := New(policy, compile.Compile(crd, policy.Spec.Converter.Declarative))
+		expect.NoError(t, err)
+		report := e.Report()
+		report.RulesetHash = "HASH"
+		preserved := slices.IndexFunc(of.Objects, func(o rulecases.Object) bool { return o.Preserved && o.From == "" })
+		for _, object := range slices.Compact([]rulecases.Object{of.Objects[0], of.Objects[max(0, preserved)]}) {
+			explained, err := e.Object(object.Name, []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u"},`+object.V1+"}"), "v2", false)
+			expect.NoError(t, err)
+			report.Objects = append(report.Objects, explained)
+		}
+		var out bytes.Buffer
+		expect.NoError(t, report.WriteTables(&out, Table{}))
+		golden.Check(t, out.String(), "kinds", kind.Name+".txt")
 	}
 }

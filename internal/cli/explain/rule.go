@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/cli/rulekinds"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 )
 
@@ -40,62 +41,9 @@ func rulesOf(converter *v1alpha1.DeclarativeConverter) (rules map[string]rule, k
 }
 
 func ruleOf(r *v1alpha1.Rule) rule {
+	kind := rulekinds.Of(r)
 	spoke, hub := r.Paths()
-	switch {
-	case r.Move != nil:
-		return rule{"move", "", spoke, hub, "the other version cannot hold this value"}
-	case r.Format != nil:
-		return rule{"format", quote(r.Format.Template), spoke, hub,
-			"it differs from what " + quote(r.Format.Template) + " prints"}
-	case r.Values != nil:
-		return rule{"values", "", spoke, hub, "by the table, it would come back as another value"}
-	case r.Each != nil:
-		return rule{"each", detailOf(r.Each), spoke, hub, "the other version cannot have it in its list, map or value"}
-	case r.Cast != nil:
-		as := string(r.Cast.As)
-		switch {
-		case r.Cast.Unit != "":
-			as += " " + r.Cast.Unit
-		case r.Cast.Separator != "":
-			as += " " + quote(r.Cast.Separator)
-		}
-		why := "it differs from what a cast to " + as + " writes"
-		if r.Cast.As == v1alpha1.CastJSON || r.Cast.As == v1alpha1.CastYAML {
-			why += ", or has no value that fits the other version"
-		}
-		return rule{"cast", "as " + as, spoke, hub, why}
-	case r.CEL != nil:
-		detail := ""
-		if r.CEL.Derives() {
-			detail = "in one direction"
-		}
-		if r.CEL.WhenMissing == v1alpha1.CELEvaluate {
-			detail = strings.TrimSpace(detail + " also of missing fields")
-		}
-		return rule{"cel", detail, spoke, hub, "the expressions would not restore the same value"}
-	case r.Default != nil:
-		value := string(r.Default.ValueFrom)
-		if r.Default.Value != nil {
-			value = string(r.Default.Value.Raw)
-		}
-		return rule{"default", value, spoke, hub, "it is not the default, " + value}
-	case r.Drop != nil:
-		return rule{"drop", "", spoke, hub, ""}
-	}
-	return rule{} // a rule that this version does not know; it does not compile
-}
-
-func detailOf(each *v1alpha1.EachRule) string {
-	detail := ""
-	if each.Key != "" {
-		detail = "by " + each.Key
-	}
-	for _, where := range each.Where {
-		detail += " where " + string(where.From+where.To)
-	}
-	return strings.TrimSpace(detail)
+	return rule{kind.Name, kind.Details(r), spoke, hub, kind.Why(r)}
 }
 
 func (r rule) String() string { return strings.TrimSpace(r.kind + " " + r.detail) }
-
-func quote(text string) string { return `"` + text + `"` }

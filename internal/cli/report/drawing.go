@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/cli/rulekinds"
 )
 
 // drawing shows both versions as trees, and their links as curves between them.
@@ -18,7 +20,7 @@ type drawing struct {
 	// Height is that of the taller side, in rows.
 	Height int
 	// Kinds are the kinds of links in the drawing, for the legend.
-	Kinds []kind
+	Kinds []*rulekinds.Kind
 }
 
 // row is one line of a tree.
@@ -37,7 +39,7 @@ const maxDepth = 7
 
 // curve is one line of a link.
 type curve struct {
-	Kind kind
+	Kind *rulekinds.Kind
 	Path string
 	// From and To are the rows that the curve connects, counted from 0; -1 if it ends
 	// between the sides. Browser tests compare the curve with them.
@@ -188,7 +190,7 @@ func sameRow(same []*node, depth int) row {
 // sides, its curves meet in the middle.
 func (d *drawing) curves(links []*link) {
 	d.Curves = append(d.Curves, d.sameCurves()...)
-	drawn := []kind{}
+	drawn := []*rulekinds.Kind{}
 	for _, l := range links {
 		from, to := rowsWith(d.Spoke, l), rowsWith(d.Hub, l)
 		d.Curves = append(d.Curves, curvesOf(l.Kind, from, to)...)
@@ -197,7 +199,7 @@ func (d *drawing) curves(links []*link) {
 		}
 	}
 	if slices.ContainsFunc(d.Spoke, func(r row) bool { return r.Same }) {
-		drawn = append(drawn, kinds["same"])
+		drawn = append(drawn, rulekinds.All["same"])
 	}
 	d.Kinds = drawn
 }
@@ -212,7 +214,7 @@ func rowsWith(rows []row, l *link) []int {
 	return at
 }
 
-func curvesOf(of kind, from, to []int) []curve {
+func curvesOf(of *rulekinds.Kind, from, to []int) []curve {
 	var curves []curve
 	switch {
 	case len(to) == 0:
@@ -257,7 +259,7 @@ func (d *drawing) sameCurves() []curve {
 	}
 	var curves []curve
 	for i := range min(len(left), len(right)) {
-		curves = append(curves, curve{kinds["same"], bezier(0, middle(left[i]), 100, middle(right[i])), left[i], right[i]})
+		curves = append(curves, curve{rulekinds.All["same"], bezier(0, middle(left[i]), 100, middle(right[i])), left[i], right[i]})
 	}
 	return curves
 }

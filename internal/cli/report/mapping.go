@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/conversion-operator/conversion-operator/internal/cli/rulekinds"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/operator/crds"
@@ -34,7 +35,7 @@ type sameFields struct {
 
 // link connects a rule's fields in both versions, or is a field that only one has.
 type link struct {
-	Kind kind
+	Kind *rulekinds.Kind
 	// Rule is nil if there is none.
 	Rule       *rule
 	Spoke, Hub []end
@@ -89,7 +90,7 @@ func (m *mapping) link(links map[string]*link, leaf compile.FieldVerdict, rules 
 	if known := links[key]; known != nil {
 		return known
 	}
-	l := &link{Kind: kinds["preserved"]}
+	l := &link{Kind: rulekinds.All["preserved"]}
 	if r := rules[leaf.Rule]; r != nil {
 		l.Kind, l.Rule = r.Kind, r
 		m.Ruled = append(m.Ruled, l)

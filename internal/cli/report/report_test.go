@@ -18,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/cli/rulekinds"
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
 	"github.com/conversion-operator/conversion-operator/internal/operator/verify"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -214,17 +215,6 @@ func TestHiddenValues(t *testing.T) {
 	expect.Contains(t, "the report", hidden, "InvalidBefore")
 }
 
-// TestEveryKindOfRule checks that the report describes each kind of rule under its name. A use is the rules of its
-// group.
-func TestEveryKindOfRule(t *testing.T) {
-	for member := range reflect.TypeFor[v1alpha1.Rule]().Fields() {
-		want, _, _ := strings.Cut(member.Tag.Get("json"), ",")
-		if got := kinds[want]; want != "use" && (got.Name != want || got.Does == "") {
-			t.Errorf("rules.go describes a rule %s as %q: %q", want, got.Name, got.Does)
-		}
-	}
-}
-
 // TestRulesOfGroups: a rule of a group is in the report for each use, with the paths there.
 func TestRulesOfGroups(t *testing.T) {
 	policy := &v1alpha1.ConversionPolicy{}
@@ -236,9 +226,9 @@ func TestRulesOfGroups(t *testing.T) {
 		}}},
 	}}
 	want := []rule{
-		{kinds["drop"], "v1", 1, "spec.converter.declarative.spokes[0].rules[0]", "drop:\n  from: .z\n"},
-		{kinds["move"], "v1", 2, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move:\n  from: .x.b\n  to: .x.c\n"},
-		{kinds["move"], "v1", 3, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[2])", "move:\n  from: .y[*].b\n  to: .y[*].c\n"},
+		{rulekinds.All["drop"], "v1", 1, "spec.converter.declarative.spokes[0].rules[0]", "drop:\n  from: .z\n"},
+		{rulekinds.All["move"], "v1", 2, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[1])", "move:\n  from: .x.b\n  to: .x.c\n"},
+		{rulekinds.All["move"], "v1", 3, "spec.converter.declarative.ruleGroups[0].rules[0] (used by spokes[0].rules[2])", "move:\n  from: .y[*].b\n  to: .y[*].c\n"},
 	}
 	var got []rule
 	for _, one := range rulesOf(policy)[0].Rules {

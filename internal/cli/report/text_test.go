@@ -64,7 +64,7 @@ func TestCurves(t *testing.T) {
 		"spoke alone": {[]int{3}, nil, []curve{{Path: "M0 3.5 H12", From: 3, To: -1}}},
 		"hub alone":   {nil, []int{3}, []curve{{Path: "M88 3.5 H100", From: -1, To: 3}}},
 	} {
-		expect.Equal(t, name, test.want, curvesOf(kind{}, test.from, test.to))
+		expect.Equal(t, name, test.want, curvesOf(nil, test.from, test.to))
 	}
 }
 

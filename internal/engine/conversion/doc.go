@@ -26,34 +26,31 @@
 //
 // # A new kind of rule
 //
-// Cast is one of the smallest kinds; follow it.
+// Cast is one of the smallest kinds; follow it. Nine files are written by hand, two or three of them new:
 //
 //  1. Its type, with a comment for users, and its member of Rule: api/v1alpha1/rules_types.go. The
 //     CEL rule above Rule counts the members, and its message lists them in their order. Then run
-//     "make generate manifests api-reference bundle".
-//  2. The check against schemas, with a message for each mistake that says what to do:
-//     compile/values.go. Its form in the compiled ruleset, usually a
-//     member of Exchange: ruleset.go. RulesetFormat stays the same, because an older converter
-//     refuses a member that it does not know.
-//  3. Its row in the table of kinds, compile/rules.go, with the functions that say which values it cannot express
-//     , which users read in verdicts, and whether every result is a valid label.
-//  4. The conversion of a value in both directions: image in exchange.go. It returns nil for a value that has none on the
-//     other side. A value of the spoke for the canary object of probes: canary.go.
+//     "make generate manifests api-reference bundle chart".
+//  2. What the compiler does, in a file of its own (compile/cast.go): the check against schemas, with a message for each
+//     mistake that says what to do; which values a rule cannot express, which users read in verdicts; and whether
+//     every result is a valid label. The table of kinds in compile/rules.go names these functions.
+//  3. Its form in the compiled ruleset, a member of Exchange with a case in Exchange.single: ruleset.go. RulesetFormat stays the
+//     same, because an older converter refuses a member that it does not know.
+//  4. What the engine does, in a file of its own (cast.go): image, the conversion of a value in both directions, and sample, a
+//     value of the spoke for the canary object of probes.
 //  5. Random rules of this kind for the laws: internal/generate/rules.go. "make fuzz FUZZTIME=5m"
 //     finds losses. If the conversion of recorded objects has changed on purpose, rewrite them with
 //     "go test ./internal/engine/conversion -run TestRecorded -update".
-//  6. Cases: rules_test.go, rule_kinds_test.go, compile_test.go, growth_test.go,
-//     compile/roundtrip_test.go, cli/explain/testdata/rules/policy.yaml and cli/explain/testdata/rules/crd.yaml,
-//     and an accepted and a refused one in internal/test/manager/validation_test.go, which "make integration"
-//     runs.
-//  7. The documentation and the explanations: api/docs/writing-rules.md and the table in it, the
-//     list in the README of the project, cli/explain/rule.go, cli/report/rules.go. docs_test.go converts the
-//     examples of the page: its two schemas need the fields of the new example.
+//  6. Cases, in a file of internal/test/rulecases: objects, refused rules with the messages of the compiler and of the API
+//     server, and the fields of the examples in the documentation. The tests of all packages try them. "go test
+//     ./internal/cli/explain -update" explains one.
+//  7. The documentation: a section and a row of the table in api/docs/writing-rules.md. What reports and explanations say:
+//     cli/rulekinds.
 //
-// TestEveryKindOfRule reports which of these are missing: run it in ./api/v1alpha1,
-// ./internal/engine/conversion/..., ./internal/cli/explain and ./internal/cli/report.
+// TestEveryKindOfRule reports which of these are missing: run it in ./api/v1alpha1, ./internal/engine/conversion/...,
+// ./internal/cli/explain and ./internal/cli/rulekinds.
 //
 // Some kinds need more: compile/paired.go, if the rule copies values, so that stricter limits on
 // one side cause a warning; compile/stricter.go, for other such warnings; compile/nulls.go, if a
-// null of one side is something else on the other.
+// null of one side is something else on the other; cli/draft, if a schema or samples show that a rule fits.
 package conversion
