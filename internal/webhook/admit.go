@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // AdmitPath is a path prefix. Followed by the hash of a ruleset, it answers a POST of an
@@ -113,23 +114,24 @@ func (x *exchange) admit(r *http.Request, hash string) (answer *admissionv1.Admi
 
 func readAdmission(body []byte) (*admissionRequest, error) {
 	var kind, apiVersion string
-	request, s := &admissionRequest{}, &scanner{data: body}
-	s.members(func(member string) {
+	request := &admissionRequest{}
+	end, err := tree.Walk(body, 0, func(member string, pos int) (int, error) {
 		switch member {
 		case "kind":
-			kind = s.textOrSkip()
+			return copyText(body, pos, &kind)
 		case "apiVersion":
-			apiVersion = s.textOrSkip()
+			return copyText(body, pos, &apiVersion)
 		case "request":
-			s.members(func(member string) { request.read(member, s) })
-		default:
-			s.value()
+			return tree.Walk(body, pos, func(member string, pos int) (int, error) { return request.read(body, member, pos) })
 		}
+		return tree.Skip(body, pos)
 	})
-	s.end()
+	if err == nil {
+		err = tree.End(body, end)
+	}
 	switch want := admissionv1.SchemeGroupVersion.String(); {
-	case s.err != nil:
-		return nil, s.err
+	case err != nil:
+		return nil, err
 	case kind != "AdmissionReview" || apiVersion != want:
 		return nil, fmt.Errorf("it is %q of %q, not AdmissionReview of %s: correct admissionReviewVersions of the webhook configuration", kind, apiVersion, want)
 	case request.uid == "":
@@ -139,45 +141,43 @@ func readAdmission(body []byte) (*admissionRequest, error) {
 }
 
 // read reads a member of the request.
-func (r *admissionRequest) read(member string, s *scanner) {
+func (r *admissionRequest) read(body []byte, member string, pos int) (end int, err error) {
 	switch member {
 	case "uid":
-		r.uid = s.textOrSkip()
+		return copyText(body, pos, &r.uid)
 	case "operation":
-		r.operation = s.textOrSkip()
+		return copyText(body, pos, &r.operation)
 	case "namespace":
-		r.namespace = s.textOrSkip()
+		return copyText(body, pos, &r.namespace)
 	case "name":
-		r.name = s.textOrSkip()
-	case "object":
-		if !s.null() {
-			r.object = s.value()
-		}
-	case "oldObject":
-		if !s.null() {
-			r.oldObject = s.value()
-		}
+		return copyText(body, pos, &r.name)
 	case "options":
-		r.waits = readWaits(s)
-	default:
-		s.value()
+		return tree.Walk(body, pos, func(member string, pos int) (int, error) { return r.readOption(body, member, pos) })
 	}
+	if end, err = tree.Skip(body, pos); err != nil || body[pos] == 'n' {
+		return end, err
+	}
+	switch member {
+	case "object":
+		r.object = body[pos:end:end]
+	case "oldObject":
+		r.oldObject = body[pos:end:end]
+	}
+	return end, nil
 }
 
-// readWaits reads DeleteOptions.
-func readWaits(s *scanner) (waits bool) {
-	s.members(func(member string) {
-		switch member {
-		case "propagationPolicy":
-			policy := metav1.DeletionPropagation(s.textOrSkip())
-			waits = waits || policy != "" && policy != metav1.DeletePropagationBackground
-		case "orphanDependents": // clients may still send it
-			waits = string(s.value()) == "true" || waits
-		default:
-			s.value()
-		}
-	})
-	return waits
+// readOption reads a member of DeleteOptions.
+func (r *admissionRequest) readOption(body []byte, member string, pos int) (end int, err error) {
+	text, end, err := textAt(body, pos)
+	switch {
+	case err != nil:
+	case member == "propagationPolicy":
+		policy := metav1.DeletionPropagation(text)
+		r.waits = r.waits || policy != "" && policy != metav1.DeletePropagationBackground
+	case member == "orphanDependents": // clients may still send it
+		r.waits = r.waits || string(body[pos:end]) == "true"
+	}
+	return end, err
 }
 
 // decide asks the converter, and returns the result.

@@ -58,9 +58,8 @@ type exchange struct {
 	// in is the body of the request, and out the answer.
 	in, out []byte
 	// claim is the memory for the buffers.
-	claim   claim
-	scanner scanner
-	review  review
+	claim  claim
+	review review
 	// headWritten reports whether out has the head of the answer, so that objects can be appended.
 	headWritten bool
 	// target is the version to convert to, with its metrics.
@@ -176,7 +175,7 @@ func (x *exchange) respond(ctx context.Context) (refused *refusal) {
 			refused = x.panicked(cause)
 		}
 	}()
-	x.scanner, x.ctx = scanner{data: x.in}, ctx
+	x.ctx = ctx
 	err := x.read()
 	if x.refused == nil {
 		x.refused = x.reserve(cap(x.in), cap(x.out))
@@ -208,7 +207,7 @@ func (x *exchange) beginAnswer() bool {
 	}
 	version, err := x.review.target(x.kind.group)
 	if err != nil {
-		x.fail(failureInvalidReview, err)
+		_ = x.fail(failureInvalidReview, err)
 		return false
 	}
 	// The converter reports versions that it does not know.
@@ -227,10 +226,10 @@ func (x *exchange) name(namespace, object string) *refusal {
 	return busy()
 }
 
-// fail records why the review fails, and stops the parsing.
-func (x *exchange) fail(failure failure, cause error) {
+// fail records why the review fails, and returns the error that stops the parsing.
+func (x *exchange) fail(failure failure, cause error) error {
 	x.failure, x.cause = failure, cause
-	x.scanner.fail(errStopped)
+	return errStopped
 }
 
 func (x *exchange) answerFailure() {
@@ -248,7 +247,7 @@ func (x *exchange) panicked(cause any) *refusal {
 	if x.target == nil {
 		return &refusal{http.StatusInternalServerError, failurePanic, errPanic.Error()}
 	}
-	x.failObject("", failurePanic, errPanic)
+	_ = x.failObject("", failurePanic, errPanic)
 	x.answerFailure()
 	return nil
 }

@@ -163,8 +163,8 @@ func TestConvertRefuses(t *testing.T) {
 		headers map[string]string
 		want    metav1.Status
 	}{
-		"empty body":            {body: "", want: status(400, "not a usable ConversionReview: the body ends at byte 0 where '{' should be")},
-		"garbage":               {body: "garbage", want: status(400, "not a usable ConversionReview: 'g' at byte 0 where '{' should be")},
+		"empty body":            {body: "", want: status(400, "not a usable ConversionReview: invalid JSON at byte 0: a value was expected")},
+		"garbage":               {body: "garbage", want: status(400, "not a usable ConversionReview: invalid JSON at byte 0: a value was expected")},
 		"another kind":          {body: `{"kind":"AdmissionReview","apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "AdmissionReview", not "ConversionReview"`)},
 		"no kind":               {body: `{"apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "", not "ConversionReview"`)},
 		"another version":       {body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v2"}`, want: status(400, `not a usable ConversionReview: apiVersion is "apiextensions.k8s.io/v2", but reviews are answered in apiextensions.k8s.io/v1 and apiextensions.k8s.io/v1beta1 only: correct conversionReviewVersions of the CustomResourceDefinition`)},

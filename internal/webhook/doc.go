@@ -18,7 +18,7 @@
 //	memory.go    counts the memory of bodies and answers, for kinds, addresses and objects
 //	limiter.go   makes the call wait for memory to convert and for a processor, fairly to kinds
 //	convert.go   runs the exchange: body in, answer out
-//	review.go    parses the body in one pass, on the scanner of scanner.go
+//	review.go    parses the body in one pass, member by member
 //	objects.go   passes each object to the Converter where it is found
 //	answer.go    completes the answer, or replaces it by a failure
 //	kind.go      has the state of each kind, and leaves processors to other kinds

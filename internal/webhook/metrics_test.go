@@ -19,6 +19,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 	"github.com/conversion-operator/conversion-operator/internal/test/metricstable"
 )
@@ -27,8 +28,11 @@ import (
 type outcomeFunc func(object string) (conversion.Outcome, error)
 
 func (f outcomeFunc) Answer(dst, text []byte, _ string, _ func(int64) bool) ([]byte, conversion.Outcome, error) {
-	s := scanner{data: text}
-	object := s.value()
+	end, err := tree.Skip(text, 0)
+	if err != nil {
+		return dst, conversion.Outcome{}, err
+	}
+	object := text[:end]
 	outcome, err := f(string(object))
 	outcome.Read = len(object)
 	return append(dst, object...), outcome, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 var (
@@ -27,24 +28,21 @@ func (x *exchange) whyStopped() error {
 	return errAbandoned
 }
 
-// convertObjects converts the list at the position of the scanner, up to the first object that
-// fails, and appends the results to the answer.
-func (x *exchange) convertObjects(s *scanner) {
-	if !s.enter('[') {
-		return
-	}
+// convertObjects converts the list at a position, up to the first object that fails, appends the results to the answer, and
+// returns the end of the list.
+func (x *exchange) convertObjects(pos int) (end int, err error) {
 	started := clock()
 	last := started
-	for s.next(']') {
+	end, err = tree.Walk(x.in, pos, func(_ string, pos int) (int, error) {
 		if x.converted > 0 {
 			x.out = append(x.out, ',')
 		}
-		pair := x.convertObject(s)
+		pair, end, err := x.convertObject(pos)
 		now := clock()
 		switch {
-		case s.err != nil:
+		case err != nil:
 		case x.abandoned():
-			x.failObject("", failureCanceled, errAbandoned)
+			err = x.failObject("", failureCanceled, errAbandoned)
 		default:
 			x.converted++
 			if !x.probe {
@@ -52,46 +50,43 @@ func (x *exchange) convertObjects(s *scanner) {
 			}
 		}
 		last = now
-		if s.err == nil && x.working && !x.yield() {
-			x.failObject("", failureCanceled, errAbandoned)
+		if err == nil && x.working && !x.yield() {
+			err = x.failObject("", failureCanceled, errAbandoned)
 		}
-	}
+		return end, err
+	})
 	x.convertDuration = last - started
+	return end, err
 }
 
-// convertObject converts the object at the position of the scanner, and returns its pair of
-// versions.
-func (x *exchange) convertObject(s *scanner) *pair {
-	isObject := s.peek() == '{'
-	x.object = s.data[s.pos:len(s.data):len(s.data)]
-	if !isObject {
-		if s.value(); s.err == nil {
-			x.failObject("", failureWrongKind, errNotAnObject)
+// convertObject converts the object at a position, and returns its pair of versions and its end.
+func (x *exchange) convertObject(pos int) (of *pair, end int, err error) {
+	x.object = slices.Clip(x.in[pos:])
+	if !bytes.HasPrefix(x.object, []byte("{")) {
+		if end, err = tree.Skip(x.in, pos); err == nil {
+			err = x.failObject("", failureWrongKind, errNotAnObject)
 		}
-		return x.target.pair("")
+		return x.target.pair(""), end, err
 	}
 	out, outcome, err := x.converter.Answer(x.out, x.object, x.target.version, x.stop)
-	if x.refused != nil {
-		s.fail(errStopped)
-		return x.target.pair(outcome.From)
-	}
-	if errors.Is(err, conversion.ErrStopped) {
+	of = x.target.pair(outcome.From)
+	switch {
+	case x.refused != nil:
+		return of, pos, errStopped
+	case errors.Is(err, conversion.ErrStopped):
 		err = x.whyStopped()
 	}
 	if err != nil {
-		x.failObject(outcome.From, failureOf(err), err)
-		return x.target.pair(outcome.From)
+		return of, pos, x.failObject(outcome.From, failureOf(err), err)
 	}
 	x.out = out
-	s.pos += outcome.Read
-	pair := x.target.pair(outcome.From)
 	if !x.probe {
-		pair.countPreserved(&outcome)
+		of.countPreserved(&outcome)
 	}
 	if outcome.Omitted != nil {
 		x.recordOversized(outcome.Omitted)
 	}
-	return pair
+	return of, pos + outcome.Read, nil
 }
 
 // failureOf is the failure of an object by the cause that the converter reported.
@@ -110,7 +105,7 @@ func failureOf(err error) failure {
 
 // failObject fails the review because of the current object, with a message for users. from may be
 // empty if the version is unknown.
-func (x *exchange) failObject(from string, failure failure, cause error) {
+func (x *exchange) failObject(from string, failure failure, cause error) error {
 	object, apiVersion := describe(x.object)
 	if _, version, ok := strings.Cut(apiVersion, "/"); ok && from == "" {
 		from = version
@@ -125,25 +120,24 @@ func (x *exchange) failObject(from string, failure failure, cause error) {
 	if object == "" {
 		object = fmt.Sprintf("object %d of the review", x.converted)
 	}
-	x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", object, versions, cause))
+	return x.fail(failure, fmt.Errorf("%s cannot be converted %s: %w", object, versions, cause))
 }
 
 // objectOf returns the namespace and the name of the first object of a review, empty if it has none.
 func objectOf(review []byte) (namespace, name string) {
-	s := scanner{data: review}
-	s.members(func(member string) {
+	_, _ = tree.Walk(review, 0, func(member string, pos int) (int, error) {
 		if member != "request" {
-			s.value()
-			return
+			return tree.Skip(review, pos)
 		}
-		s.members(func(member string) {
-			if member != "objects" || s.peek() != '[' {
-				s.value()
-				return
+		return tree.Walk(review, pos, func(member string, pos int) (int, error) {
+			if member != "objects" {
+				return tree.Skip(review, pos)
 			}
-			whole, _ := describe(bytes.TrimLeft(s.data[s.pos+1:], " \t\r\n"))
-			namespace, name, _ = strings.Cut(validName(whole), "/")
-			s.fail(errStopped) // the rest may be long
+			return tree.Walk(review, pos, func(_ string, pos int) (int, error) {
+				whole, _ := describe(review[pos:])
+				namespace, name, _ = strings.Cut(validName(whole), "/")
+				return pos, errStopped // the rest may be long
+			})
 		})
 	})
 	return namespace, name
@@ -153,32 +147,26 @@ func objectOf(review []byte) (namespace, name string) {
 // apply may omit metadata. text continues after the object. The object may be malformed: describe
 // returns what precedes the malformed part. API servers write the name before the spec.
 func describe(text []byte) (name, apiVersion string) {
-	var metadata struct{ name, namespace string }
-	s := scanner{data: text}
-	s.members(func(member string) {
+	var namespace string
+	_, _ = tree.Walk(text, 0, func(member string, pos int) (int, error) {
 		switch member {
 		case "apiVersion":
-			apiVersion = s.textOrSkip()
+			return copyText(text, pos, &apiVersion)
 		case "metadata":
-			s.members(func(member string) {
+			return tree.Walk(text, pos, func(member string, pos int) (int, error) {
 				switch member {
 				case "name":
-					metadata.name = s.textOrSkip()
+					return copyText(text, pos, &name)
 				case "namespace":
-					metadata.namespace = s.textOrSkip()
-				default:
-					s.value()
+					return copyText(text, pos, &namespace)
 				}
+				return tree.Skip(text, pos)
 			})
-		default:
-			s.value()
 		}
+		return tree.Skip(text, pos)
 	})
-	switch {
-	case metadata.name == "":
-		return "", apiVersion
-	case metadata.namespace == "":
-		return metadata.name, apiVersion
+	if name == "" || namespace == "" {
+		return name, apiVersion
 	}
-	return metadata.namespace + "/" + metadata.name, apiVersion
+	return namespace + "/" + name, apiVersion
 }

@@ -4,9 +4,12 @@
 package webhook
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // The kind of reviews and its versions, which have the same fields. They are constants of this
@@ -17,139 +20,132 @@ const (
 	reviewV1beta1 = "apiextensions.k8s.io/v1beta1"
 )
 
-// members is a set of the members of a review that the server reads.
-type members uint8
-
-const (
-	memberKind members = 1 << iota
-	memberAPIVersion
-	memberRequest
-	memberUID
-	memberDesired
-	memberObjects
-
-	// beforeObjects are the members that must be known to convert objects while the body is parsed.
-	beforeObjects = memberKind | memberAPIVersion | memberUID | memberDesired
-)
-
 // review is the request of a ConversionReview, as far as it is parsed. Its byte slices share the
-// memory of the body where possible.
+// memory of the body where possible, and are nil before their member is read.
 type review struct {
-	found      members
-	apiVersion []byte
-	kind       []byte
+	apiVersion, kind []byte
 	// uid must be repeated in the answer.
 	uid []byte
 	// desired is the group and version to convert to.
 	desired []byte
-	// objects and objectsEnd delimit the list of objects in the body, if the list precedes a member
-	// that is needed to convert it. Such objects may have different versions.
-	objects, objectsEnd int
+	// request reports whether there is a request.
+	request bool
+	// objects is where the list of objects begins in the body, 0 if there is none. The objects may have different versions.
+	objects int
 }
 
 // read parses the body once. API servers write the members of a review in the order in which they
 // are needed, so objects are converted while they are parsed. Objects that precede a needed member
 // are converted at the end. read returns an error if the body is not a usable review.
 func (x *exchange) read() error {
-	s := &x.scanner
-	if s.enter('{') {
-		for s.next('}') {
-			x.readMember(s)
-		}
+	end, err := tree.Walk(x.in, 0, x.readMember)
+	if err == nil {
+		err = tree.End(x.in, end)
 	}
-	s.end()
-	if s.err != nil || x.headWritten {
-		return s.err
+	if err != nil || x.headWritten {
+		return err
 	}
 	if err := x.review.check(); err != nil {
 		return err
 	}
-	return x.convertDeferred()
+	if x.beginAnswer() && x.review.objects > 0 {
+		_, err = x.convertObjects(x.review.objects)
+	}
+	return err
 }
 
-func (x *exchange) readMember(s *scanner) {
-	switch name := s.name(); string(name) {
+func (x *exchange) readMember(name string, pos int) (end int, err error) {
+	switch name {
 	case "kind":
-		x.review.kind = x.readString(memberKind, "kind")
+		return x.readText(name, pos, &x.review.kind)
 	case "apiVersion":
-		x.review.apiVersion = x.readString(memberAPIVersion, "apiVersion")
+		return x.readText(name, pos, &x.review.apiVersion)
 	case "request":
-		x.markFound(memberRequest, "request")
-		x.readRequest(s)
-		s.within("request")
-	default:
-		s.value()
-	}
-}
-
-func (x *exchange) readRequest(s *scanner) {
-	if s.err != nil || !s.enter('{') {
-		return
-	}
-	for s.next('}') {
-		switch name := s.name(); string(name) {
-		case "uid":
-			x.review.uid = x.readString(memberUID, "uid")
-		case "desiredAPIVersion":
-			x.review.desired = x.readString(memberDesired, "desiredAPIVersion")
-		case "objects":
-			x.markFound(memberObjects, "objects")
-			x.readObjects(s)
-			s.within("objects")
-		default:
-			s.value()
+		if x.review.request {
+			return pos, errTwice(name, pos)
 		}
+		x.review.request = true
+		return tree.Walk(x.in, pos, x.readRequest)
 	}
+	return tree.Skip(x.in, pos)
 }
 
-// readObjects converts the objects, or records where they are.
-func (x *exchange) readObjects(s *scanner) {
+func (x *exchange) readRequest(name string, pos int) (end int, err error) {
+	switch name {
+	case "uid":
+		return x.readText(name, pos, &x.review.uid)
+	case "desiredAPIVersion":
+		return x.readText(name, pos, &x.review.desired)
+	case "objects":
+		return x.readObjects(name, pos)
+	}
+	return tree.Skip(x.in, pos)
+}
+
+// readObjects converts the objects, unless a member that is needed for it follows.
+func (x *exchange) readObjects(name string, pos int) (end int, err error) {
+	text := x.in[pos:]
 	switch {
-	case s.err != nil:
-	case x.review.found&beforeObjects != beforeObjects || x.review.check() != nil:
-		s.peek()
-		x.review.objects = s.pos
-		s.value()
-		x.review.objectsEnd = s.pos
-	case x.beginAnswer():
-		x.convertObjects(s)
+	case x.review.objects > 0:
+		return pos, errTwice(name, pos)
+	case !bytes.HasPrefix(text, []byte("[")) && !bytes.HasPrefix(text, []byte("null")):
+		return pos, fmt.Errorf("%s at byte %d is not a list", name, pos)
 	}
+	x.review.objects = pos
+	switch {
+	case len(x.review.desired) == 0 || x.review.check() != nil:
+		return tree.Skip(x.in, pos)
+	case !x.beginAnswer():
+		return pos, errStopped
+	}
+	return x.convertObjects(pos)
 }
 
-// convertDeferred converts the objects that readObjects recorded.
-func (x *exchange) convertDeferred() error {
-	if !x.beginAnswer() || x.review.objectsEnd == 0 {
-		return nil
+// maxText is the length of the longest text that is read from a request, besides objects: names have at most 253
+// characters. Answers and messages repeat some texts, also several times.
+const maxText = 1 << 10
+
+// readText reads a member that is a string, or null.
+func (x *exchange) readText(name string, pos int, into *[]byte) (end int, err error) {
+	if *into != nil {
+		return pos, errTwice(name, pos)
 	}
-	s := &x.scanner
-	*s = scanner{data: s.data[:x.review.objectsEnd], pos: x.review.objects}
-	x.convertObjects(s)
-	s.end()
-	s.within("objects")
-	s.within("request")
-	return s.err
+	*into, end, err = textAt(x.in, pos)
+	if err == nil && *into == nil {
+		err = fmt.Errorf("%s at byte %d is not a string of at most %d bytes", name, pos, maxText)
+	}
+	return end, err
 }
 
-// readString reads a member that is a string.
-func (x *exchange) readString(member members, name string) []byte {
-	x.markFound(member, name)
-	if x.scanner.err != nil {
-		return nil
+// textAt returns the string at a position, which may share memory with the data, and its end: nil for a value that is no
+// string, or longer than maxText. A null is an empty string.
+func textAt(data []byte, pos int) (text []byte, end int, err error) {
+	end, err = tree.Skip(data, pos)
+	switch {
+	case err != nil || end-pos > maxText:
+		return nil, end, err
+	case data[pos] == 'n':
+		return []byte{}, end, nil
+	case data[pos] != '"':
+		return nil, end, nil
 	}
-	text := x.scanner.text()
-	if len(text) > maxText {
-		x.scanner.fail(fmt.Errorf("it is longer than %d bytes", maxText))
+	inner := data[pos+1 : end-1 : end-1]
+	if bytes.IndexByte(inner, '\\') >= 0 {
+		inner = tree.Unquote([]byte{}, inner)
 	}
-	x.scanner.within(name)
-	return text
+	return inner, end, nil
 }
 
-// markFound rejects a member that occurs twice: programs differ in which of the two they use.
-func (x *exchange) markFound(member members, name string) {
-	if x.review.found&member != 0 {
-		x.scanner.fail(fmt.Errorf("the member %q comes twice, the second time before byte %d", name, x.scanner.pos))
-	}
-	x.review.found |= member
+// copyText copies the string at a position, empty if textAt returns none, and returns its end.
+func copyText(data []byte, pos int, into *string) (end int, err error) {
+	text, end, err := textAt(data, pos)
+	*into = string(text)
+	return end, err
+}
+
+// errTwice rejects a member that occurs twice: programs differ in which of the two they use.
+func errTwice(name string, pos int) error {
+	return fmt.Errorf("the member %q comes twice, the second time before byte %d", name, pos)
 }
 
 // check returns an error unless the body is a review that can be answered: in a known version, and

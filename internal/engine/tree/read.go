@@ -25,9 +25,7 @@ func (a *Arena) Read(text []byte) (*Node, error) { return a.ReadLevels(text, Max
 func (a *Arena) ReadLevels(text []byte, levels int) (*Node, error) {
 	n, end, err := a.ReadFirst(text, levels)
 	if err == nil {
-		if end = skipSpace(text, end); end < len(text) {
-			err = invalid(end, "the end was expected")
-		}
+		err = End(text, end)
 	}
 	if err != nil {
 		return nil, err
@@ -48,10 +46,45 @@ func (a *Arena) ReadFirst(text []byte, levels int) (n *Node, end int, err error)
 	return n, end, err
 }
 
+// End returns an error unless only white space follows a position of a text.
+func End(text []byte, pos int) error {
+	if pos = skipSpace(text, pos); pos < len(text) {
+		return invalid(pos, "the end was expected")
+	}
+	return nil
+}
+
 // Skip returns the end of the value at a position of a text.
 func Skip(text []byte, pos int) (end int, err error) {
 	r := reader{src: text}
 	return r.skip(skipSpace(text, pos))
+}
+
+// Walk calls each with what is in the object or list at a position of a text, and returns its end. It makes no nodes: each has
+// the name of a member, none of an element, and the position of its value, and returns the end of that. There is
+// nothing in any other value.
+func Walk(text []byte, pos int, each func(name string, pos int) (end int, err error)) (end int, err error) {
+	r := reader{src: text}
+	pos = skipSpace(text, pos)
+	opening := byteAt(text, pos)
+	if opening != '{' && opening != '[' {
+		return r.skip(pos)
+	}
+	closing := opening + 2
+	pos, more, err := r.begin(pos, closing)
+	for more && err == nil {
+		var m Member
+		if opening == '{' {
+			pos, err = r.key(&m, pos)
+		}
+		if err == nil {
+			pos, err = each(m.Name, pos)
+		}
+		if err == nil {
+			pos, more, err = r.next(pos, closing)
+		}
+	}
+	return pos, err
 }
 
 // open reads what is in a value. The text is valid. Each time that something in it is opened again, twice as many levels are
