@@ -11,6 +11,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // computesSpoke and computesHub report whether the rule computes fields of a side.
@@ -63,9 +64,11 @@ func (c *CEL) FromNothing(ofSpoke, ofHub []common.Schema) (spoke, hub []int, err
 		if program == nil {
 			return nil
 		}
-		in := expression.Input{Values: make([][]byte, from), WhenMissing: true, Name: []byte(`"name"`), Namespace: []byte(`"namespace"`)}
-		for i, text := range program.Evaluate(in, new(expression.Budget)) {
-			if text != nil {
+		a := tree.NewArena()
+		defer a.Free()
+		in := expression.Input{Values: make([]*tree.Node, from), WhenMissing: true, Name: a.NewText("name"), Namespace: a.NewText("namespace")}
+		for i, result := range program.Evaluate(a, in, new(expression.Budget)) {
+			if result != nil {
 				indexes = append(indexes, computed(to)[i])
 			}
 		}

@@ -162,8 +162,8 @@ type conversionRun struct {
 	expressions expression.Budget
 	// complete is false for a fragment of an object, such as server-side apply sends.
 	complete bool
-	// objectName and objectNamespace are those of the object, as JSON; nil if it has none.
-	objectName, objectNamespace []byte
+	// objectName and objectNamespace are those of the object; nil if it has none.
+	objectName, objectNamespace *tree.Node
 	// scopes are the values that are being converted, from that of a whole object to the innermost one.
 	scopes []*tree.Node
 	// keepEmptied is that of preserve.Function.
@@ -290,7 +290,7 @@ func (r *conversionRun) convertTree(root *tree.Node, from, to *version) (*tree.N
 	metadata := root.Get("metadata")
 	// The API server gives every object a name and a uid. A fragment has neither.
 	r.complete = metadata.Get("name").Text() != "" || metadata.Get("uid").Text() != ""
-	r.objectName, r.objectNamespace = nameText(metadata.Get("name")), nameText(metadata.Get("namespace"))
+	r.objectName, r.objectNamespace = nameOf(metadata.Get("name")), nameOf(metadata.Get("namespace"))
 	root = r.takeData(root)
 	between := r.of.version(r.of.ruleset.Hub)
 	source, hub, target := preserve.Of(from.shape, !r.complete), preserve.Of(between.shape, !r.complete), preserve.Of(to.shape, !r.complete)
@@ -310,11 +310,12 @@ func (r *conversionRun) convertTree(root *tree.Node, from, to *version) (*tree.N
 	return r.putData(result, from, to)
 }
 
-func nameText(n *tree.Node) []byte {
+// nameOf returns a text that is not empty, or nil.
+func nameOf(n *tree.Node) *tree.Node {
 	if n.Text() == "" {
 		return nil
 	}
-	return n.JSON()
+	return n
 }
 
 // convertBetween converts between a spoke and the hub, and changes the preserved data.

@@ -232,29 +232,19 @@ func (r *conversionRun) filled(f *Format, values []*tree.Node) *tree.Node {
 
 // evaluated evaluates the expressions of the target fields.
 func (r *conversionRun) evaluated(x *exchange, values []*tree.Node) []*tree.Node {
-	texts, length := make([][]byte, len(values)), 0
-	for i, value := range values {
+	length := 0
+	for _, value := range values {
 		if value != nil {
-			texts[i] = value.JSON()
-			length += len(texts[i])
+			length += len(value.JSON())
 		}
 	}
 	r.Spend(0, celBytes*length)
-	in := expression.Input{Values: texts, WhenMissing: x.CEL.WhenMissing && r.complete, Name: r.objectName, Namespace: r.objectNamespace}
+	in := expression.Input{Values: values, Bytes: length, WhenMissing: x.CEL.WhenMissing && r.complete, Name: r.objectName, Namespace: r.objectNamespace}
 	spent := r.expressions.Spent()
-	results := x.program.Evaluate(in, &r.expressions)
+	images := x.program.Evaluate(r.Arena, in, &r.expressions)
 	if r.expressions.Exhausted() {
 		r.Stop(&BudgetError{Field: x.computed, Cost: r.expressions.Spent(), Limit: expression.BudgetLimit})
 	}
 	r.Spend(evaluationUnits+int(r.expressions.Spent()-spent)/costUnits, -celBytes*length)
-	images := make([]*tree.Node, len(results))
-	for i, text := range results {
-		if text == nil {
-			continue
-		}
-		if image := r.read(text); x.shapes[i] == nil || x.shapes[i].Fits(image) == nil {
-			images[i] = image
-		}
-	}
 	return images
 }

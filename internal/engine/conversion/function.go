@@ -274,15 +274,16 @@ func (f *function) addOneSided(leaves []LeafField) {
 	slices.SortStableFunc(f.holders, func(a, b *sidedObject) int { return cmp.Compare(len(b.path), len(a.path)) })
 }
 
-// valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value.
-func (r *conversionRun) valueOr(from string, value []byte) []byte {
+// valueOr returns the value of the object's metadata under the name from, nil if it has none; without a name, the value of a
+// text.
+func (r *conversionRun) valueOr(from string, text []byte) *tree.Node {
 	switch from {
 	case "name":
 		return r.objectName
 	case "namespace":
 		return r.objectNamespace
 	}
-	return value
+	return r.read(text)
 }
 
 // apply converts a value, nil if the target version has nothing.
@@ -338,8 +339,8 @@ func (f *function) convert(r *conversionRun, value *tree.Node) *tree.Node {
 	value, images = r.put(f.derived, images, value)
 	value, _ = r.put(f.exchanges, images, value)
 	for i, d := range f.fills {
-		if text := r.valueOr(d.From, d.Value); fills[i] && text != nil && value.At(d.Path) == nil {
-			if filled, err := r.Read(text); err == nil {
+		if fills[i] && value.At(d.Path) == nil {
+			if filled := r.valueOr(d.From, d.Value); filled != nil {
 				value = r.WithAt(value, d.Path, filled)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -27,19 +28,19 @@ func BenchmarkEvaluate(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			from := []Field{{Name: "a", Schema: schemaOf(b, tc.from)}}
-			scope, err := NewScope(typesOf(from), StoredExpressions)
-			expect.NoError(b, err)
+			scope, self := scopeOf(b, from[0].Schema, tc.value)
 			compiled, err := scope.Compile(tc.expression)
 			expect.NoError(b, err)
 			program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40), cel.CustomDecoratorV2(iterateSorted(compiled.NativeRep())))
 			expect.NoError(b, err)
-			self := map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), from[0].Schema)}}
 			_, details, err := program.Eval(self)
 			expect.NoError(b, err)
-			p := &Program{sources: from, targets: []target{{program, schemaOf(b, tc.to)}}}
+			p := &Program{sources: from, reads: []bool{true}, targets: []target{{program, shapeOf(schemaOf(b, tc.to))}}}
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Evaluate(Input{Values: [][]byte{[]byte(tc.value)}}, new(Budget))
+				a := tree.NewArena()
+				p.Evaluate(a, Input{Values: []*tree.Node{nodeOf(b, a, tc.value)}}, new(Budget))
+				a.Free()
 			}
 			cost := float64(*details.ActualCost())
 			b.ReportMetric(cost, "units")

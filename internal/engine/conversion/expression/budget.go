@@ -39,13 +39,6 @@ func (b *Budget) Spent() int64 { return b.spent }
 // Exhausted reports whether the cost exceeds BudgetLimit.
 func (b *Budget) Exhausted() bool { return b.spent > BudgetLimit }
 
-// chargeRead charges for reading the values.
-func (b *Budget) chargeRead(values [][]byte) {
-	for _, value := range values {
-		b.spent += int64(len(value) / bytesPerUnit)
-	}
-}
-
 // chargeEvaluation charges for an evaluation. One that was stopped does not report its cost, which
 // is the limit.
 func (b *Budget) chargeEvaluation(details *cel.EvalDetails) {

@@ -8,14 +8,18 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Field is a field of one side.
 type Field struct {
 	// Name is its name in the expressions of the other side: self.name.
 	Name string
-	// Schema is its schema.
+	// Schema is its schema: that of its values by TypesOf, or one that declares types only.
 	Schema common.Schema
 	// Expression computes it from the fields of the other side.
 	Expression string
@@ -35,26 +39,27 @@ type Program struct {
 // target is a field to compute.
 type target struct {
 	program cel.Program
-	schema  common.Schema
+	schema  *shape.Schema
 }
 
 // Input is what expressions read.
 type Input struct {
-	// Values are the source fields: JSON texts, in the order of New, nil for a missing value.
-	Values [][]byte
+	// Values are the source fields, in the order of New, nil for a missing value. Bytes is their size as JSON.
+	Values []*tree.Node
+	Bytes  int
 	// WhenMissing evaluates the expressions also if all values that they read are missing or null. Otherwise an object
 	// that lacks these fields does not get any.
 	WhenMissing bool
-	// Name and Namespace are those of the object: JSON texts, nil if it has none.
-	Name, Namespace []byte
+	// Name and Namespace are those of the object, nil if it has none.
+	Name, Namespace *tree.Node
 }
 
 // metadata returns the value of the variable Metadata.
 func (in *Input) metadata() map[string]any {
 	members := map[string]any{}
-	for member, text := range map[string][]byte{"name": in.Name, "namespace": in.Namespace} {
-		if value, err := decode(text); err == nil {
-			members[member] = value
+	for member, name := range map[string]*tree.Node{"name": in.Name, "namespace": in.Namespace} {
+		if name != nil {
+			members[member] = name.Text()
 		}
 	}
 	return members
@@ -76,7 +81,7 @@ func New(from, to []Field) (*Program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the expression of %s: %w", field.Name, err)
 		}
-		p.targets = append(p.targets, target{program, field.Schema})
+		p.targets = append(p.targets, target{program, shapeOf(field.Schema)})
 		p.readsMetadata = p.readsMetadata || ReadsMetadata(compiled.NativeRep())
 		all = append(all, compiled.NativeRep())
 	}
@@ -87,11 +92,11 @@ func New(from, to []Field) (*Program, error) {
 // Reads reports whether an expression reads a source field.
 func (p *Program) Reads(field int) bool { return p.reads[field] }
 
-// Evaluate returns the values of the target fields: JSON texts, in the order of New, nil for a missing
-// value. It charges the budget, and has no results once that is exhausted.
-func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
-	results := make([][]byte, len(p.targets))
-	if budget.chargeRead(in.Values); budget.Exhausted() {
+// Evaluate returns the values of the target fields, in the order of New: nil for one that is missing, or that does not fit its
+// schema. It charges the budget, and has no results once that is exhausted.
+func (p *Program) Evaluate(a *tree.Arena, in Input, budget *Budget) []*tree.Node {
+	results := make([]*tree.Node, len(p.targets))
+	if budget.spent += int64(in.Bytes / bytesPerUnit); budget.Exhausted() {
 		return results
 	}
 	self := make(map[string]any, len(p.sources))
@@ -111,10 +116,13 @@ func (p *Program) Evaluate(in Input, budget *Budget) [][]byte {
 		variables[Metadata] = in.metadata()
 	}
 	for i := range p.targets {
-		results[i] = p.targets[i].evaluate(variables, budget)
+		result := p.targets[i].evaluate(variables, budget)
 		if budget.Exhausted() {
 			clear(results)
 			return results
+		}
+		if result != nil {
+			results[i] = writeResult(a, result, p.targets[i].schema)
 		}
 	}
 	return results
@@ -130,13 +138,13 @@ func ReadsMetadata(compiled *ast.AST) bool {
 	return false
 }
 
-// evaluate returns the JSON text of the result, or nil.
-func (t *target) evaluate(variables map[string]any, budget *Budget) (text []byte) {
+// evaluate returns the result, or nil.
+func (t *target) evaluate(variables map[string]any, budget *Budget) (result ref.Val) {
 	defer func() { _ = recover() }() // a panic of the library is an error of the expression, which gives no value
 	value, details, err := t.program.Eval(variables)
 	budget.chargeEvaluation(details)
 	if err != nil {
 		return nil
 	}
-	return writeResult(value, t.schema)
+	return value
 }

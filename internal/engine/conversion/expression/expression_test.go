@@ -19,6 +19,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -39,17 +40,48 @@ func schemaOf(t testing.TB, text string) common.Schema {
 func evaluate(t testing.TB, expression, to string, from, values []string) string {
 	t.Helper()
 	var fields []Field
-	var texts [][]byte
 	for i, text := range from {
 		fields = append(fields, Field{Name: string(rune('a' + i)), Schema: schemaOf(t, text), Expression: "0"})
-		texts = append(texts, nil)
-		if values[i] != "" {
-			texts[i] = []byte(values[i])
-		}
 	}
 	program, err := New(fields, []Field{{Name: "x", Schema: schemaOf(t, to), Expression: expression}})
 	expect.NoError(t, err)
-	return string(program.Evaluate(Input{Values: texts}, new(Budget))[0])
+	return results(t, program, values...)[0]
+}
+
+// results returns what a program computes, as JSON. An empty text is a missing value.
+func results(t testing.TB, program *Program, values ...string) []string {
+	t.Helper()
+	a, in := new(tree.Arena), Input{}
+	for _, text := range values {
+		in.Values = append(in.Values, nodeOf(t, a, text))
+	}
+	var texts []string
+	for _, result := range program.Evaluate(a, in, new(Budget)) {
+		texts = append(texts, "")
+		if result != nil {
+			texts[len(texts)-1] = string(a.Canonical(nil, result))
+		}
+	}
+	return texts
+}
+
+// nodeOf returns the value of a text, nil if it is empty.
+func nodeOf(t testing.TB, a *tree.Arena, text string) *tree.Node {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	n, err := a.Read([]byte(text))
+	expect.NoError(t, err)
+	return n
+}
+
+// scopeOf returns the scope of one field, and the variables with its value.
+func scopeOf(t testing.TB, of common.Schema, value string) (*Scope, map[string]any) {
+	t.Helper()
+	scope, err := NewScope(typesOf([]Field{{Name: "a", Schema: of}}), StoredExpressions)
+	expect.NoError(t, err)
+	return scope, map[string]any{Self: map[string]any{"a": readValue(nodeOf(t, new(tree.Arena), value), of)}}
 }
 
 const (
@@ -226,14 +258,12 @@ func TestEvaluateTooMuch(t *testing.T) {
 		"sets.intersects(self.a, self.a)":                         {list, numbers, "sets.intersects would do too much"},
 		"lists.range(self.a[4999] * 10000000)":                    {list, numbers, "exceeds maximum allowed"},
 	} {
-		of := schemaOf(t, tc.of)
-		scope, err := NewScope(typesOf([]Field{{Name: "a", Schema: of}}), StoredExpressions)
-		expect.NoError(t, err)
+		scope, self := scopeOf(t, schemaOf(t, tc.of), tc.value)
 		compiled, err := scope.Compile(expression)
 		expect.NoError(t, err)
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<60)) // so that only the guards are in the way
 		expect.NoError(t, err)
-		_, _, err = program.Eval(map[string]any{Self: map[string]any{"a": readValue([]byte(tc.value), of)}})
+		_, _, err = program.Eval(self)
 		expect.Contains(t, expression+": error", fmt.Sprint(err), tc.want)
 	}
 	for expression, want := range map[string]string{
@@ -257,12 +287,11 @@ func TestEvaluateAtOnce(t *testing.T) {
 		running.Go(func() {
 			for i := range 200 {
 				packed := worker*65536*1000 + i
-				got := program.Evaluate(Input{Values: [][]byte{[]byte(strconv.Itoa(packed))}}, new(Budget))
-				want := [][]byte{[]byte(strconv.Itoa(packed / 65536)), []byte(strconv.Itoa(packed % 65536)), nil}
+				want := []string{strconv.Itoa(packed / 65536), strconv.Itoa(packed % 65536), ""}
 				if packed == 0 {
-					want[2] = []byte(`""`)
+					want[2] = `""`
 				}
-				expect.Equal(t, fmt.Sprint("results for ", packed), want, got)
+				expect.Equal(t, fmt.Sprint("results for ", packed), want, results(t, program, strconv.Itoa(packed)))
 			}
 		})
 	}

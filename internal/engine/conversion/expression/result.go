@@ -5,15 +5,18 @@ package expression
 
 import (
 	"encoding/base64"
-	"math"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"k8s.io/apiserver/pkg/cel/common"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 const (
@@ -24,103 +27,111 @@ const (
 	maxResultDepth = 64
 )
 
-// writeResult returns the JSON text of a result, or nil if the field does not allow it, or if it
-// is null or optional.none(). Members are sorted by name, integers are exact, doubles are in their
-// shortest exact form, and only necessary escapes are used.
-func writeResult(result ref.Val, s common.Schema) []byte {
+// writeResult returns the value of a result, nil if the schema does not allow it, or if it
+// is null or optional.none(). Members are sorted by name, integers are exact, and doubles are in their
+// shortest exact form.
+func writeResult(a *tree.Arena, result ref.Val, s *shape.Schema) *tree.Node {
 	if optional, is := result.(*types.Optional); is {
 		if !optional.HasValue() {
 			return nil
 		}
 		result = optional.GetValue()
 	}
-	w := writer{remaining: maxResultBytes}
-	value, fits := w.fit(result, s, 0)
-	if !fits || value == nil {
-		return nil
+	w := writer{a, maxResultBytes}
+	if n := w.node(result, s, 0); n != nil && !n.Is(tree.Null) && s.Fits(n) == nil {
+		return n
 	}
-	text, isJSON := document.Encode(value)
-	if !isJSON || len(text) >= maxResultBytes {
-		return nil
-	}
-	return text
+	return nil
 }
 
-// writer turns results into values for package document, within a size limit.
-type writer struct{ remaining int }
+// writer makes nodes of results, within a size limit. Whether values fit is not its concern, but what a schema has no place for
+// has no value.
+type writer struct {
+	*tree.Arena
+	remaining int
+}
 
-// fit returns a value in the form of the field's schema. Source objects hold plain Go values;
+// node returns a value in the form of the schema, nil if there is none. Source objects hold plain Go values;
 // results of expressions hold CEL values.
-func (w *writer) fit(value any, s common.Schema, depth int) (any, bool) {
-	if w.remaining--; w.remaining < 0 || depth > maxResultDepth {
-		return nil, false
+func (w *writer) node(value any, s *shape.Schema, depth int) *tree.Node {
+	if s == nil || depth > maxResultDepth || !w.takes(1) {
+		return nil
 	}
 	switch value := value.(type) {
 	case nil, types.Null:
-		return nil, depth == 0 || s.Nullable() || Untyped(s)
+		return w.NewScalar([]byte("null"))
 	case traits.Lister:
-		return w.fitList(elementsOf(value), s, depth)
+		return w.list(elementsOf(value), s, depth)
 	case traits.Mapper:
-		return w.fitMap(membersOf(value), s, depth)
+		return w.object(membersOf(value), s, depth)
 	case []any:
-		return w.fitList(value, s, depth)
+		return w.list(value, s, depth)
 	case map[string]any:
-		return w.fitMap(value, s, depth)
+		return w.object(value, s, depth)
 	case types.Bool, types.Int, types.Double, types.String, types.Bytes, types.Duration, types.Timestamp:
-		return w.fitScalar(value.(ref.Val).Value(), s)
+		return w.scalar(value.(ref.Val).Value(), s)
 	}
-	return w.fitScalar(value, s)
+	return w.scalar(value, s)
 }
 
-func (w *writer) fitScalar(value any, s common.Schema) (any, bool) {
+// takes reports whether so many more bytes are within the limit.
+func (w *writer) takes(bytes int) bool {
+	w.remaining -= bytes
+	return w.remaining >= 0
+}
+
+func (w *writer) scalar(value any, s *shape.Schema) *tree.Node {
+	is := func(formats ...string) bool { return s.Kind == shape.AnyKind || slices.Contains(formats, s.Format) }
 	switch value := value.(type) {
-	case bool:
-		return value, s.Type() == "boolean" || Untyped(s)
-	case int64:
-		return value, s.Type() == "integer" || s.Type() == "number" || s.IsXIntOrString() || Untyped(s)
-	case float64:
-		return value, !math.IsNaN(value) && !math.IsInf(value, 0) && (s.Type() == "number" || Untyped(s))
-	case string:
-		w.remaining -= len(value)
-		return value, w.remaining >= 0 && (s.Type() == "string" || s.IsXIntOrString() || Untyped(s))
-	case []byte:
-		w.remaining -= len(value)
-		return base64.StdEncoding.EncodeToString(value), w.remaining >= 0 && (Format(s) == "byte" || Untyped(s))
-	case time.Duration:
-		return value.String(), Format(s) == "duration" || Untyped(s)
-	case time.Time:
-		if Format(s) == "date" {
-			return value.UTC().Format(time.DateOnly), true
+	case bool, int64, float64:
+		text, err := json.Marshal(value)
+		if err != nil || !w.takes(len(text)) { // it is infinite, or not a number
+			return nil
 		}
-		return value.UTC().Format(time.RFC3339Nano), Format(s) == "date-time" || Untyped(s)
+		return w.NewScalar(text)
+	case string:
+		return w.text(value, true)
+	case []byte:
+		return w.text(base64.StdEncoding.EncodeToString(value), is("byte"))
+	case time.Duration:
+		return w.text(value.String(), is("duration"))
+	case time.Time:
+		if s.Format == "date" {
+			return w.text(value.UTC().Format(time.DateOnly), true)
+		}
+		return w.text(value.UTC().Format(time.RFC3339Nano), is("date-time"))
 	}
-	return nil, false
+	return nil
 }
 
-func elementsOf(list traits.Lister) []any {
-	elements := []any{}
+func (w *writer) text(text string, fits bool) *tree.Node {
+	if !fits || !w.takes(len(text)) {
+		return nil
+	}
+	return w.NewText(strings.ToValidUTF8(text, "\ufffd"))
+}
+
+func elementsOf(list traits.Lister) (elements []any) {
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		elements = append(elements, it.Next())
 	}
 	return elements
 }
 
-func (w *writer) fitList(list []any, s common.Schema, depth int) (any, bool) {
+func (w *writer) list(list []any, s *shape.Schema, depth int) *tree.Node {
 	of := s.Items()
-	switch {
-	case Untyped(s) || s.Type() == "array" && of == nil && s.IsXPreserveUnknownFields():
-		of = Anything
-	case s.Type() != "array" || of == nil:
-		return nil, false
+	if of == nil || len(list) > w.remaining {
+		return nil
 	}
-	elements := make([]any, len(list))
-	for i, element := range list {
-		var fits bool
-		if elements[i], fits = w.fit(element, of, depth+1); !fits {
-			return nil, false
+	elements := w.Room(len(list))
+	for _, element := range list {
+		n := w.node(element, of, depth+1)
+		if n == nil {
+			return nil
 		}
+		elements = append(elements, n)
 	}
-	return elements, true
+	return w.NewList(elements)
 }
 
 // membersOf returns the members of a map, nil if a key is not a string. Members of source objects
@@ -141,21 +152,17 @@ func membersOf(m traits.Mapper) map[string]any {
 	return members
 }
 
-func (w *writer) fitMap(m map[string]any, s common.Schema, depth int) (any, bool) {
-	if m == nil || s.Type() != "object" && !Untyped(s) {
-		return nil, false
+func (w *writer) object(members map[string]any, s *shape.Schema, depth int) *tree.Node {
+	if members == nil {
+		return nil
 	}
-	members := make(map[string]any, len(m))
-	for name, value := range m {
-		w.remaining -= len(name)
-		of := Member(s, name)
-		if of == nil {
-			return nil, false
+	object := w.NewObject()
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		n := w.node(members[name], s.Field(name), depth+1)
+		if n == nil || !w.takes(len(name)) {
+			return nil
 		}
-		var fits bool
-		if members[name], fits = w.fit(value, of, depth+1); !fits {
-			return nil, false
-		}
+		object = w.With(object, name, n)
 	}
-	return members, true
+	return object
 }

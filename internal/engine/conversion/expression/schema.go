@@ -7,6 +7,8 @@ import (
 	"maps"
 
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/openapi"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
@@ -14,7 +16,7 @@ import (
 // TypesOf returns a stripped schema in the form of the API server's CEL library: the types of values, and not which values
 // are valid. The compiler has the whole schema in the same form.
 func TypesOf(s *shape.Schema) common.Schema {
-	t := &typed{of: s}
+	t := &typed{Schema: noValidations, of: s}
 	if s.Elements != nil {
 		t.items = TypesOf(s.Elements)
 	}
@@ -41,10 +43,20 @@ var Anything = TypesOf(shape.Anything())
 
 // typed implements common.Schema.
 type typed struct {
+	common.Schema     // without validations: values are validated when they are written, and not when they are converted
 	of                *shape.Schema
 	items, additional common.Schema
 	properties        map[string]common.Schema
-	noValidations
+}
+
+var noValidations = &openapi.Schema{Schema: &spec.Schema{}}
+
+// shapeOf returns the schema of which TypesOf has made a schema, and that of anything for another one.
+func shapeOf(s common.Schema) *shape.Schema {
+	if t, is := s.(*typed); is {
+		return t.of
+	}
+	return shape.Anything()
 }
 
 func isEnvelope(name string) bool {
@@ -94,7 +106,6 @@ func (t *typed) IsXEmbeddedResource() bool            { return t.of.Embedded }
 func (t *typed) IsXPreserveUnknownFields() bool       { return t.of.Preserve }
 func (t *typed) XListType() string                    { return t.of.ListType }
 func (t *typed) XListMapKeys() []string               { return t.of.ListKeys }
-func (t *typed) XMapType() string                     { return "" } // it decides nothing
 func (t *typed) AdditionalProperties() common.SchemaOrBool {
 	if t.additional == nil && !t.of.Open && !t.of.Closed {
 		return nil
@@ -127,34 +138,8 @@ func (t *typed) WithTypeAndObjectMeta() common.Schema {
 	maps.Copy(object.properties, t.properties)
 	object.properties["kind"], object.properties["apiVersion"] = text, text
 	object.properties["metadata"] = &typed{
-		of:         &shape.Schema{Node: shape.Node{Kind: shape.ObjectKind, Limits: &shape.Limits{}}},
+		Schema: noValidations, of: &shape.Schema{Node: shape.Node{Kind: shape.ObjectKind, Limits: &shape.Limits{}}},
 		properties: map[string]common.Schema{"name": text, "generateName": text},
 	}
 	return &object
 }
-
-// noValidations implements the validations of common.Schema: values are validated when they are
-// written, and not when they are converted.
-type noValidations struct{}
-
-func (noValidations) Default() any                          { return nil }
-func (noValidations) Pattern() string                       { return "" }
-func (noValidations) Minimum() *float64                     { return nil }
-func (noValidations) IsExclusiveMinimum() bool              { return false }
-func (noValidations) Maximum() *float64                     { return nil }
-func (noValidations) IsExclusiveMaximum() bool              { return false }
-func (noValidations) MultipleOf() *float64                  { return nil }
-func (noValidations) MinItems() *int64                      { return nil }
-func (noValidations) MaxItems() *int64                      { return nil }
-func (noValidations) MinLength() *int64                     { return nil }
-func (noValidations) MaxLength() *int64                     { return nil }
-func (noValidations) MinProperties() *int64                 { return nil }
-func (noValidations) MaxProperties() *int64                 { return nil }
-func (noValidations) Required() []string                    { return nil }
-func (noValidations) Enum() []any                           { return nil }
-func (noValidations) UniqueItems() bool                     { return false }
-func (noValidations) AllOf() []common.Schema                { return nil }
-func (noValidations) OneOf() []common.Schema                { return nil }
-func (noValidations) AnyOf() []common.Schema                { return nil }
-func (noValidations) Not() common.Schema                    { return nil }
-func (noValidations) XValidations() []common.ValidationRule { return nil }

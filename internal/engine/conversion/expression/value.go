@@ -4,8 +4,6 @@
 package expression
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
@@ -14,132 +12,94 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/apiserver/pkg/cel/common"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // errUnreadable is the result of reading a value that does not have the type of its schema, or a
 // number without an exact CEL value.
 var errUnreadable = errors.New("the value is not of the type that the schema says, or not exact")
 
-// readValue returns the CEL value of a JSON text, with the semantics of validation rules: equality
+// readValue returns the CEL value of a field, with the semantics of validation rules: equality
 // of lists by their keys, dates and durations. It returns nil for nil and for null, because
 // validation rules treat a nullable field that is null as missing.
-func readValue(text []byte, s common.Schema) ref.Val {
-	if text == nil {
+func readValue(n *tree.Node, s common.Schema) ref.Val {
+	if n == nil || n.Is(tree.Null) {
 		return nil
 	}
-	decoded, err := decode(text)
-	if err != nil {
+	value, fits := plain(n, shapeOf(s))
+	switch {
+	case !fits:
 		return types.WrapErr(errUnreadable)
-	}
-	if decoded == nil {
-		return nil
-	}
-	value, exact := convertNumbers(decoded)
-	if !exact || !matchesSchema(value, s) {
-		return types.WrapErr(errUnreadable)
-	}
-	if IsOpaque(s) {
+	case IsOpaque(s):
 		return types.DefaultTypeAdapter.NativeToValue(value)
 	}
 	return common.UnstructuredToVal(value, s)
 }
 
-func decode(text []byte) (any, error) {
-	if len(text) > 0 && text[0] == '"' {
-		var plain string
-		err := json.Unmarshal(text, &plain)
-		return plain, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var decoded any
-	err := decoder.Decode(&decoded)
-	return decoded, err
-}
-
-// convertNumbers converts numbers in place to int64 and float64, as the API server does. It
-// returns false instead of rounding an integer.
-func convertNumbers(value any) (any, bool) {
-	switch value := value.(type) {
-	case json.Number:
-		return number(string(value))
-	case []any:
-		for i, element := range value {
-			var exact bool
-			if value[i], exact = convertNumbers(element); !exact {
-				return nil, false
-			}
-		}
-	case map[string]any:
-		for name, member := range value {
-			var exact bool
-			if value[name], exact = convertNumbers(member); !exact {
-				return nil, false
-			}
-		}
-	}
-	return value, true
-}
-
-func number(text string) (any, bool) {
-	if strings.ContainsAny(text, ".eE") {
-		value, err := strconv.ParseFloat(text, 64)
-		return value, err == nil
-	}
-	value, err := strconv.ParseInt(text, 10, 64)
-	return value, err == nil
-}
-
-// matchesSchema reports whether a value and all its content have the types of the schema. CEL
-// values only check that when they are used; for equality, whether they do depends on the order of
+// plain returns a value as the API server decodes it, and reports whether it and all its content have the types of the schema,
+// with exact numbers. CEL values only check that when they are used; for equality, whether they do depends on the order of
 // a map.
-func matchesSchema(value any, s common.Schema) bool {
-	switch value := value.(type) {
-	case nil:
-		return s.Nullable() || Untyped(s)
-	case int64:
-		if s.Type() == "number" && !exactDouble(value) {
-			return false
-		}
-	case []any:
-		if s.Type() == "array" && s.Items() != nil {
-			return elementsMatch(value, s.Items())
-		}
-	case map[string]any:
-		if s.Type() == "object" {
-			return membersMatch(value, s)
-		}
+func plain(n *tree.Node, s *shape.Schema) (value any, fits bool) {
+	is := func(kind shape.Kind) bool { return s.Kind == kind || s.Kind == shape.AnyKind }
+	switch n.Kind() {
+	case tree.Null:
+		return nil, s.IsNullable() || is(shape.AnyKind)
+	case tree.Bool:
+		return string(n.JSON()) == "true", is(shape.BooleanKind)
+	case tree.Number:
+		return number(string(n.JSON()), is)
+	case tree.String:
+		hasFormat := func() bool { return s.Format == "" || !types.IsError(common.UnstructuredToVal(n.Text(), TypesOf(s))) }
+		return n.Text(), is(shape.IntOrStringKind) || is(shape.StringKind) && hasFormat()
+	case tree.List:
+		return plainList(n, s.Items())
 	}
-	return !types.IsError(common.UnstructuredToVal(value, s))
+	return plainObject(n, s, is(shape.ObjectKind))
 }
 
-func elementsMatch(elements []any, s common.Schema) bool {
-	for _, element := range elements {
-		if !matchesSchema(element, s) {
-			return false
-		}
+// number returns an integer as int64, and any other number as float64, as the API server does, but rounds no integer.
+func number(text string, is func(shape.Kind) bool) (value any, fits bool) {
+	if strings.ContainsAny(text, ".eE") {
+		float, err := strconv.ParseFloat(text, 64)
+		return float, err == nil && is(shape.NumberKind)
 	}
-	return true
+	integer, err := strconv.ParseInt(text, 10, 64)
+	double := float64(integer)
+	isExact := double < math.MaxInt64 && int64(double) == integer
+	return integer, err == nil && (is(shape.IntegerKind) || is(shape.IntOrStringKind) || is(shape.NumberKind) && isExact)
 }
 
-// membersMatch ignores null, which is a missing field, and members that the schema does not name,
-// because no expression reads them.
-func membersMatch(members map[string]any, s common.Schema) bool {
-	fields, others := s.Properties(), s.AdditionalProperties()
-	for name, member := range members {
-		if field, named := fields[name]; named {
-			if member != nil && !matchesSchema(member, field) {
-				return false
-			}
-		} else if others != nil && others.Schema() != nil && !matchesSchema(member, others.Schema()) {
-			return false
+func plainList(n *tree.Node, of *shape.Schema) (value any, fits bool) {
+	list := make([]any, n.Len())
+	fits = of != nil
+	for i, element := range n.Elems() {
+		if !fits {
+			return nil, false
 		}
+		list[i], fits = plain(element, of)
 	}
-	return true
+	return list, fits
 }
 
-// exactDouble reports whether a double can represent the integer exactly.
-func exactDouble(value int64) bool {
-	double := float64(value)
-	return double < math.MaxInt64 && int64(double) == value
+// plainObject keeps a null member, which is a missing field, and members that the schema does not name, because no
+// expression reads them.
+func plainObject(n *tree.Node, s *shape.Schema, isObject bool) (value any, fits bool) {
+	object := make(map[string]any, n.Len())
+	fits = isObject
+	for _, m := range n.Members() {
+		of := s.Field(m.Name)
+		if of == nil {
+			of = shape.Anything()
+		}
+		if _, named := s.Properties[m.Name]; named && m.Value.Is(tree.Null) {
+			object[m.Name] = nil
+			continue
+		}
+		var inside bool
+		object[m.Name], inside = plain(m.Value, of)
+		fits = fits && inside
+	}
+	return object, fits
 }

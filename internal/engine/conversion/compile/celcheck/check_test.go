@@ -14,6 +14,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/kindtest"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape/strip"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -222,8 +223,9 @@ func TestNamesCanBeRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := program.Evaluate(expression.Input{Values: [][]byte{[]byte("7")}}, new(expression.Budget))
-		expect.Equal(t, name, "7", string(got[0]))
+		a := new(tree.Arena)
+		got := program.Evaluate(a, expression.Input{Values: []*tree.Node{a.NewScalar([]byte("7"))}}, new(expression.Budget))
+		expect.Equal(t, name, "7", string(got[0].JSON()))
 	}
 }
 
