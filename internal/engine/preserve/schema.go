@@ -43,9 +43,6 @@ func Of(object *shape.Schema, fragment bool) Schema {
 	if object == nil {
 		object = shape.Anything()
 	}
-	if fragment {
-		object = object.Part()
-	}
 	return Schema{shape: object, part: root, fragment: fragment}
 }
 
@@ -162,7 +159,15 @@ func (s Schema) allows(value *tree.Node) bool {
 	case s.shape == nil:
 		return false
 	}
-	return s.shape.Fits(value) == nil || s.isLenient()
+	return s.fits(value) || s.isLenient()
+}
+
+// fits reports whether an API server accepts a value of the shape, or a part of one in a fragment.
+func (s Schema) fits(value *tree.Node) bool {
+	if s.fragment {
+		return s.shape.PartFits(value) == nil
+	}
+	return s.shape.Fits(value) == nil
 }
 
 func (s Schema) isLenient() bool {
@@ -209,7 +214,7 @@ func (s Schema) allowsElement(value *tree.Node) bool {
 			return false
 		}
 	}
-	return s.shape != nil && (s.shape.IsObject() || s.shape.Fits(emptyObject) == nil || s.allows(value))
+	return s.shape != nil && (s.shape.IsObject() || s.fits(emptyObject) || s.allows(value))
 }
 
 // isNull reports whether a value is null where an API server keeps no null: it is as if it were missing.

@@ -16,20 +16,33 @@ import (
 // Fits returns nil if the API server would accept the value for the field of the
 // schema, would prune nothing of it, and would not replace a null in it. Otherwise the error names the
 // place and the reason, and does not contain the value.
-func (s *Schema) Fits(value *tree.Node) error {
+func (s *Schema) Fits(value *tree.Node) error { return s.fits(value, whole) }
+
+// PartFits is Fits for a fragment of a value, such as server-side apply sends: nothing is required, and all other limits stay.
+func (s *Schema) PartFits(value *tree.Node) error { return s.fits(value, part) }
+
+// extent says how much there is of a value.
+type extent bool
+
+const (
+	whole extent = false
+	part  extent = true
+)
+
+func (s *Schema) fits(value *tree.Node, of extent) error {
 	if s.defaulted {
 		a := tree.NewArena()
 		defer a.Free()
 		value = s.FillDefaults(a, value)
 	}
-	if m := s.check(value); m != nil {
+	if m := s.check(value, of); m != nil {
 		return m
 	}
 	return nil
 }
 
 // check checks a value with its defaults, and everything in it.
-func (s *Schema) check(n *tree.Node) *MisfitError {
+func (s *Schema) check(n *tree.Node, of extent) *MisfitError {
 	if s == unchecked {
 		return nil
 	}
@@ -37,25 +50,25 @@ func (s *Schema) check(n *tree.Node) *MisfitError {
 		return m
 	}
 	if s.Limits != noLimits {
-		if m := s.checkLimits(n); m != nil {
+		if m := s.checkLimits(n, of); m != nil {
 			return m
 		}
 	}
 	switch n.Kind() {
 	case tree.Object:
 		for _, m := range n.Members() {
-			of := s.Field(m.Name)
-			if of == nil {
+			field := s.Field(m.Name)
+			if field == nil {
 				return misfit("is not in the schema").inMember(m.Name)
 			}
-			if misfit := of.check(m.Value); misfit != nil {
+			if misfit := field.check(m.Value, of); misfit != nil {
 				return misfit.inMember(m.Name)
 			}
 		}
 	case tree.List:
 		items := s.Items()
 		for i, element := range n.Elems() {
-			if m := items.check(element); m != nil {
+			if m := items.check(element, of); m != nil {
 				return m.inElement(i)
 			}
 		}
@@ -126,32 +139,32 @@ func isInteger(number []byte) bool {
 }
 
 // checkLimits checks the limits of a value. Those of its content follow.
-func (s *Schema) checkLimits(n *tree.Node) *MisfitError {
-	for _, check := range [...]func(*Schema, *tree.Node) *MisfitError{
+func (s *Schema) checkLimits(n *tree.Node, of extent) *MisfitError {
+	for _, check := range [...]func(*Schema, *tree.Node, extent) *MisfitError{
 		(*Schema).checkAlone, (*Schema).checkMembers, (*Schema).checkElements, (*Schema).checkJunctors, (*Schema).checkEnvelope,
 	} {
-		if m := check(s, n); m != nil || n.Is(tree.Null) {
+		if m := check(s, n, of); m != nil || n.Is(tree.Null) {
 			return m // of a null, the API server looks at the enum only
 		}
 	}
 	return nil
 }
 
-func (s *Schema) checkMembers(n *tree.Node) *MisfitError {
+func (s *Schema) checkMembers(n *tree.Node, of extent) *MisfitError {
 	if !n.Is(tree.Object) {
 		return nil
 	}
 	for _, name := range s.Required {
-		if n.Get(name) == nil {
+		if of == whole && n.Get(name) == nil {
 			return misfit("is required").inMember(name)
 		}
 	}
-	return checkCount(n, s.MinMembers, s.MaxMembers, "members")
+	return checkCount(n, of, s.MinMembers, s.MaxMembers, "members")
 }
 
-func checkCount(n *tree.Node, least, most *int64, what string) *MisfitError {
+func checkCount(n *tree.Node, of extent, least, most *int64, what string) *MisfitError {
 	switch count := int64(n.Len()); {
-	case least != nil && count < *least:
+	case of == whole && least != nil && count < *least:
 		return misfit("has too few " + what)
 	case most != nil && count > *most:
 		return misfit("has too many " + what)
@@ -160,11 +173,11 @@ func checkCount(n *tree.Node, least, most *int64, what string) *MisfitError {
 }
 
 // checkElements refuses a set with a duplicate element, and a list map with duplicate keys.
-func (s *Schema) checkElements(n *tree.Node) *MisfitError {
+func (s *Schema) checkElements(n *tree.Node, of extent) *MisfitError {
 	if !n.Is(tree.List) {
 		return nil
 	}
-	if m := checkCount(n, s.MinItems, s.MaxItems, "elements"); m != nil || s.ListType == "" {
+	if m := checkCount(n, of, s.MinItems, s.MaxItems, "elements"); m != nil || s.ListType == "" {
 		return m
 	}
 	seen := make(map[any]struct{}, n.Len())
@@ -216,14 +229,17 @@ func comparisonKey(n *tree.Node) any {
 	return value
 }
 
-// checkJunctors checks allOf, anyOf, oneOf and not.
-func (s *Schema) checkJunctors(n *tree.Node) *MisfitError {
+// checkJunctors checks allOf, anyOf, oneOf and not: of a part allOf only, because the others may require something.
+func (s *Schema) checkJunctors(n *tree.Node, of extent) *MisfitError {
 	for _, each := range s.AllOf {
-		if m := each.check(n); m != nil {
+		if m := each.check(n, of); m != nil {
 			return m
 		}
 	}
-	fits := func(other *Schema) bool { return other.check(n) == nil }
+	if of == part {
+		return nil
+	}
+	fits := func(other *Schema) bool { return other.check(n, whole) == nil }
 	if len(s.AnyOf) > 0 && !slices.ContainsFunc(s.AnyOf, fits) {
 		return misfit("fits none of anyOf")
 	}

@@ -6,7 +6,6 @@ package shape
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -51,21 +50,6 @@ type Limits struct {
 // noLimits are those of schemas without limits.
 var noLimits = new(Limits)
 
-// ofFragment returns the limits of a fragment of the value: without what a value must have. AnyOf,
-// oneOf and not are removed as well, because they may require something.
-func (l *Limits) ofFragment() *Limits {
-	if l.Required == nil && l.MinItems == nil && l.MinMembers == nil && l.AllOf == nil && l.AnyOf == nil && l.OneOf == nil && l.Not == nil && l.envelope == "" {
-		return l
-	}
-	fragment := *l
-	fragment.Required, fragment.MinItems, fragment.MinMembers, fragment.AnyOf, fragment.OneOf, fragment.Not, fragment.envelope = nil, nil, nil, nil, nil, nil, ""
-	fragment.AllOf = slices.Clone(l.AllOf)
-	for i, each := range l.AllOf {
-		fragment.AllOf[i] = each.Part()
-	}
-	return &fragment
-}
-
 // checks are what checks a scalar.
 type checks struct {
 	validator *validate.SchemaValidator
@@ -77,6 +61,16 @@ type checks struct {
 var types = map[Kind]spec.StringOrArray{
 	StringKind: {"string"}, IntegerKind: {"integer"}, NumberKind: {"number"}, BooleanKind: {"boolean"},
 	ObjectKind: {"object"}, ArrayKind: {"array"}, IntOrStringKind: {"integer", "string"},
+}
+
+// derivedChecks returns the checks, which it makes when they are first needed: a converter pod has the schemas of many kinds, and
+// needs these of few of them. Calls at the same time may make them twice, and get the same ones.
+func (s *Schema) derivedChecks() *checks {
+	if made := s.checks.Load(); made != nil {
+		return made
+	}
+	s.checks.CompareAndSwap(nil, s.newChecks())
+	return s.checks.Load()
 }
 
 // newChecks returns the API server's validator for the value without its content. Patterns are
@@ -99,7 +93,7 @@ func (s *Schema) newChecks() *checks {
 
 // checkAlone checks the limits of a value without its content. The validator looks at objects and lists only to compare
 // them with an enum.
-func (s *Schema) checkAlone(n *tree.Node) *MisfitError {
+func (s *Schema) checkAlone(n *tree.Node, _ extent) *MisfitError {
 	isScalar := !n.Is(tree.Object) && !n.Is(tree.List)
 	if !isScalar && s.Enum == nil {
 		return nil
@@ -108,7 +102,7 @@ func (s *Schema) checkAlone(n *tree.Node) *MisfitError {
 	if err != nil {
 		return misfit("is a number that is too large")
 	}
-	of := s.checks.of(s, (*Schema).newChecks)
+	of := s.derivedChecks()
 	if result := of.validator.Validate(value); !result.IsValid() {
 		return misfitOf(result.Errors[0])
 	}

@@ -37,12 +37,3 @@ func TestReaderKeepsPositionsApart(t *testing.T) {
 	expect.Equal(t, "that null fits a field that is not nullable", false, fits(s.Field("field"), []byte("null")) == nil)
 	expect.NoError(t, fits(s.Field("list"), []byte("[null]")))
 }
-
-// TestPartOfUnlimitedSchema checks that a fragment costs no memory if nothing is required.
-func TestPartOfUnlimitedSchema(t *testing.T) {
-	s := read(t, schemaOf(t, "{type: object, properties: {a: {type: object, required: [b], properties: {b: {type: string}}}, c: {type: object, properties: {d: {type: string}}}}}"))
-	if s.Part() == s || s.Field("a").Part() == s.Field("a") {
-		t.Error("a fragment requires what the value must have")
-	}
-	expect.Equal(t, "that the fragment shares an object without limits", true, s.Part().Field("c") == s.Field("c"))
-}

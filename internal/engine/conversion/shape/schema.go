@@ -24,9 +24,8 @@ type Schema struct {
 	// defaulted is true if the schema has a default for any part of the value.
 	defaulted bool
 
-	// What follows is derived, when it is first needed.
-	checks   derived[checks]
-	fragment derived[Schema]
+	// checks are nil until they are needed.
+	checks atomic.Pointer[checks]
 }
 
 // effect is what follows from a schema and its position.
@@ -90,20 +89,6 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	}
 	*k = Kind(at)
 	return nil
-}
-
-// derived is a value that is computed when it is first needed. A converter pod has the schemas of
-// many kinds, and needs these values of few of them, so it takes one word.
-type derived[T any] struct{ value atomic.Pointer[T] }
-
-// of returns what derive returns for the schema. Calls at the same time may compute it twice, and
-// get the same one.
-func (d *derived[T]) of(s *Schema, derive func(*Schema) *T) *T {
-	if value := d.value.Load(); value != nil {
-		return value
-	}
-	d.value.CompareAndSwap(nil, derive(s))
-	return d.value.Load()
 }
 
 // anything is the schema of values without a known schema.
@@ -181,28 +166,6 @@ func (s *Schema) IsNullable() bool { return s.effect.nullable }
 
 // Default returns the default of the value, nil if it has none.
 func (s *Schema) Default() json.RawMessage { return s.Fallback }
-
-// Part returns the schema of a fragment of the value, such as server-side apply sends: nothing is
-// required, and all other limits stay.
-func (s *Schema) Part() *Schema {
-	if s == nil {
-		return nil
-	}
-	return s.fragment.of(s, (*Schema).newFragment)
-}
-
-func (s *Schema) newFragment() *Schema {
-	fragment := &Schema{Node: s.Node, effect: s.effect, defaulted: s.defaulted}
-	fragment.Limits = s.ofFragment()
-	fragment.Additional, fragment.Elements, fragment.Properties = s.Additional.Part(), s.Elements.Part(), maps.Clone(s.Properties)
-	for name, member := range s.Properties {
-		fragment.Properties[name] = member.Part()
-	}
-	if fragment.Limits == s.Limits && fragment.Additional == s.Additional && fragment.Elements == s.Elements && maps.Equal(fragment.Properties, s.Properties) {
-		return s
-	}
-	return fragment
-}
 
 // Sample returns a value that fits: the given one if it does, or else a value that the schema names or that its type
 // suggests, with a member or an element for each schema in it; nil if none of these fits.
