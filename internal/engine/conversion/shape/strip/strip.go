@@ -7,6 +7,7 @@
 package strip
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,9 +34,10 @@ func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
 	if schema == nil {
 		return encode(shape.Anything())
 	}
-	node, err := strip(schema)
-	if err != nil {
-		return nil, fmt.Errorf("stripping the schema: %w", err)
+	var r stripper
+	node := r.strip(schema, "")
+	if r.err != nil {
+		return nil, fmt.Errorf("stripping the schema: %w", r.err)
 	}
 	return encode(node)
 }
@@ -48,12 +50,39 @@ func encode(s *shape.Schema) (json.RawMessage, error) {
 	return text, nil
 }
 
-func strip(s *props) (*shape.Schema, error) {
-	node, err := stripValue(s)
-	if err != nil {
-		return nil, err
+// stripper strips schemas, and notes the first error.
+type stripper struct{ err error }
+
+func (r *stripper) strip(s *props, path string) *shape.Schema {
+	node := r.stripValue(s, path)
+	for name, member := range s.Properties {
+		if node.Properties == nil {
+			node.Properties = make(map[string]*shape.Schema, len(s.Properties))
+		}
+		node.Properties[name] = r.strip(&member, path+"."+name)
 	}
-	return node, errors.Join(addMembers(s, node), addElements(s, node), addJunctors(s, node))
+	switch additional := s.AdditionalProperties; {
+	case additional == nil:
+	case additional.Schema != nil:
+		node.Additional = r.strip(additional.Schema, path+"[*]")
+	default:
+		node.Open, node.Closed = additional.Allows, !additional.Allows
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		node.Elements = r.strip(s.Items.Schema, path+"[*]")
+	}
+	node.AllOf, node.AnyOf, node.OneOf = r.stripAll(s.AllOf, path), r.stripAll(s.AnyOf, path), r.stripAll(s.OneOf, path)
+	if s.Not != nil {
+		node.Not = r.strip(s.Not, path)
+	}
+	return node
+}
+
+func (r *stripper) stripAll(schemas []props, path string) (nodes []*shape.Schema) {
+	for i := range schemas {
+		nodes = append(nodes, r.strip(&schemas[i], path))
+	}
+	return nodes
 }
 
 var kinds = map[string]shape.Kind{
@@ -62,16 +91,12 @@ var kinds = map[string]shape.Kind{
 }
 
 // stripValue strips a schema without those of members, elements and junctors.
-func stripValue(s *props) (*shape.Schema, error) {
-	format, err := formatOf(s)
-	if err != nil {
-		return nil, err
-	}
+func (r *stripper) stripValue(s *props, path string) *shape.Schema {
 	node := &shape.Schema{Node: shape.Node{
 		Nullable: s.Nullable, Preserve: s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields,
 		Embedded: s.XEmbeddedResource,
 		Limits: &shape.Limits{
-			Required: sorted(s.Required), Pattern: s.Pattern, Format: format,
+			Required: sorted(s.Required), Pattern: s.Pattern, Format: r.formatOf(s),
 			Minimum: s.Minimum, Maximum: s.Maximum, MultipleOf: s.MultipleOf,
 			ExclusiveMin: s.ExclusiveMinimum, ExclusiveMax: s.ExclusiveMaximum,
 			MinLength: positive(s.MinLength), MaxLength: s.MaxLength, MinItems: positive(s.MinItems), MaxItems: s.MaxItems,
@@ -80,7 +105,7 @@ func stripValue(s *props) (*shape.Schema, error) {
 	}}
 	kind, known := kinds[s.Type]
 	if !known {
-		return nil, fmt.Errorf("type %q is not supported in a structural schema", s.Type)
+		r.err = cmp.Or(r.err, fmt.Errorf("%s: type %q is not supported in a structural schema", path, s.Type))
 	}
 	if node.Kind = kind; s.XIntOrString {
 		node.Kind = shape.IntOrStringKind
@@ -94,11 +119,11 @@ func stripValue(s *props) (*shape.Schema, error) {
 	if s.XListType != nil && *s.XListType != "atomic" {
 		node.ListType, node.ListKeys = *s.XListType, s.XListMapKeys
 	}
-	return node, nil
+	return node
 }
 
 // formatOf returns the format of a value, "" if the API server ignores it.
-func formatOf(s *props) (string, error) {
+func (r *stripper) formatOf(s *props) string {
 	known := &spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format}}
 	switch {
 	case s.XIntOrString:
@@ -107,10 +132,8 @@ func formatOf(s *props) (string, error) {
 		known.Type = spec.StringOrArray{s.Type}
 	}
 	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(environment.DefaultCompatibilityVersion())
-	if err := strip(known); err != nil {
-		return "", err
-	}
-	return known.Format, nil
+	r.err = cmp.Or(r.err, strip(known))
+	return known.Format
 }
 
 // positive drops a limit that every value meets.
@@ -125,58 +148,4 @@ func sorted(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-func addMembers(s *props, node *shape.Schema) (err error) {
-	for name, member := range s.Properties {
-		if node.Properties == nil {
-			node.Properties = make(map[string]*shape.Schema, len(s.Properties))
-		}
-		if node.Properties[name], err = strip(&member); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	switch additional := s.AdditionalProperties; {
-	case additional == nil:
-	case additional.Schema != nil:
-		node.Additional, err = strip(additional.Schema)
-	default:
-		node.Open, node.Closed = additional.Allows, !additional.Allows
-	}
-	return err
-}
-
-func addElements(s *props, node *shape.Schema) (err error) {
-	if s.Items != nil && s.Items.Schema != nil {
-		node.Elements, err = strip(s.Items.Schema)
-	}
-	return err
-}
-
-func addJunctors(s *props, node *shape.Schema) (err error) {
-	if node.AllOf, err = stripAll(s.AllOf); err != nil {
-		return err
-	}
-	if node.AnyOf, err = stripAll(s.AnyOf); err != nil {
-		return err
-	}
-	if node.OneOf, err = stripAll(s.OneOf); err != nil {
-		return err
-	}
-	if s.Not != nil {
-		node.Not, err = strip(s.Not)
-	}
-	return err
-}
-
-func stripAll(schemas []props) ([]*shape.Schema, error) {
-	var nodes []*shape.Schema
-	for i := range schemas {
-		node, err := strip(&schemas[i])
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes, nil
 }
