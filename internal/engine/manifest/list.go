@@ -5,7 +5,6 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,19 +24,11 @@ type Object struct {
 
 // NewObject reads the kind and the name of an object.
 func NewObject(place string, text []byte) Object {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-	}
-	// The conversion refuses a malformed object.
-	_ = json.Unmarshal(text, &head)
+	root, _ := new(tree.Arena).ReadLevels(text, outline) // the conversion refuses a malformed object
+	copied := func(path ...string) string { return strings.Clone(root.At(path).Text()) }
 	return Object{
-		Place: place, APIVersion: head.APIVersion, Kind: head.Kind,
-		Namespace: head.Metadata.Namespace, Name: head.Metadata.Name, JSON: text,
+		Place: place, APIVersion: copied("apiVersion"), Kind: copied("kind"),
+		Namespace: copied("metadata", "namespace"), Name: copied("metadata", "name"), JSON: text,
 	}
 }
 
@@ -142,6 +133,6 @@ func (d Document) SetAPIVersion(apiVersion string) (Document, error) {
 		return d, err
 	}
 	at := spanOf(d.JSON, root.Get("apiVersion"))
-	d.JSON = bytes.Join([][]byte{d.JSON[:at.start], quote(apiVersion), d.JSON[at.end:]}, nil)
+	d.JSON = bytes.Join([][]byte{d.JSON[:at.start], tree.Quote(nil, apiVersion), d.JSON[at.end:]}, nil)
 	return d, nil
 }

@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Write writes documents in a form, or each in its own if the form is empty. Documents that
@@ -64,9 +66,11 @@ func Encode(value []byte) (string, error) {
 
 // ToYAML returns a value of JSON as a value of YAML, in block style.
 func ToYAML(value []byte) (*yaml.Node, error) {
-	decoder := json.NewDecoder(bytes.NewReader(value))
-	decoder.UseNumber()
-	return toYAML(decoder)
+	root, err := new(tree.Arena).Read(value)
+	if err != nil {
+		return nil, err
+	}
+	return toYAML(root), nil
 }
 
 func writeYAML(out *bytes.Buffer, text []byte) error {
@@ -83,42 +87,33 @@ func writeYAML(out *bytes.Buffer, text []byte) error {
 	return encoder.Close()
 }
 
-// toYAML reads the next value of JSON. Members keep their order.
-func toYAML(decoder *json.Decoder) (*yaml.Node, error) {
-	token, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch value := token.(type) {
-	case json.Delim:
-		return toYAMLCollection(decoder, value)
-	case string:
-		return textNode(value), nil
-	case json.Number:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: value.String()}, nil
-	case nil:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
-	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(token)}, nil
-}
+// tags are those of values by their kind. A number is written as it is.
+var tags = map[tree.Kind]string{tree.Null: "!!null", tree.Bool: "!!bool"}
 
-func toYAMLCollection(decoder *json.Decoder, opening json.Delim) (*yaml.Node, error) {
-	node := &yaml.Node{Kind: yaml.SequenceNode}
-	if opening == '{' {
+// toYAML keeps the order of members.
+func toYAML(n *tree.Node) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: tags[n.Kind()]}
+	switch n.Kind() {
+	case tree.Object:
 		node.Kind = yaml.MappingNode
+	case tree.List:
+		node.Kind = yaml.SequenceNode
+	case tree.String:
+		return textNode(n.Text())
+	default:
+		node.Value = string(n.JSON())
+		return node
 	}
-	for decoder.More() {
-		value, err := toYAML(decoder) // a name or a value
-		if err != nil {
-			return nil, err
-		}
-		node.Content = append(node.Content, value)
+	for _, m := range n.Members() {
+		node.Content = append(node.Content, textNode(m.Name), toYAML(m.Value))
 	}
-	if len(node.Content) == 0 {
+	for _, element := range n.Elems() {
+		node.Content = append(node.Content, toYAML(element))
+	}
+	if n.Len() == 0 {
 		node.Style = yaml.FlowStyle
 	}
-	_, err := decoder.Token()
-	return node, err
+	return node
 }
 
 // readOtherwise matches texts that readers of YAML 1.1, as kubectl, take for a boolean, a number, also with base 60, or

@@ -5,7 +5,6 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -14,6 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	kubernetesyaml "sigs.k8s.io/yaml"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 const (
@@ -144,7 +145,7 @@ func (w *jsonWriter) mapping(n *yaml.Node, depth int) error {
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		w.out.Write(quote(member.name))
+		w.out.Write(tree.Quote(nil, member.name))
 		w.out.WriteByte(':')
 		if err := w.node(member.value, depth); err != nil {
 			return err
@@ -247,7 +248,7 @@ func scalar(n *yaml.Node) ([]byte, error) {
 	case n.Style&yaml.TaggedStyle != 0 && tag != "!!str":
 		return nil, errTag(n)
 	case n.Style != 0, tag == "!!str" && !isOldBoolean(n.Value):
-		return quote(n.Value), nil
+		return tree.Quote(nil, n.Value), nil
 	case jsonNumber.MatchString(n.Value):
 		return []byte(n.Value), nil
 	}
@@ -256,13 +257,4 @@ func scalar(n *yaml.Node) ([]byte, error) {
 		return nil, fmt.Errorf("line %d: %q cannot be converted to JSON: %w", n.Line, n.Value, err)
 	}
 	return bytes.TrimSpace(text), nil
-}
-
-// quote writes a JSON string without escapes for HTML.
-func quote(text string) []byte {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // every string can be encoded
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
