@@ -32,8 +32,12 @@ func (p *proposer) rename(refused map[string]bool) {
 			}
 		}
 		for r, n := range p.evidence.relations {
-			if p.pairs.partner[r.spoke.parent] != r.hub.parent {
-				vote(r.spoke.parent, r.hub.parent, n)
+			spoke, hub := r.spoke.parent, r.hub.parent
+			if r.spoke.name() != r.hub.name() { // they get a rule, which does not need one for the objects around them
+				spoke, hub = r.spoke.scope, r.hub.scope
+			}
+			if p.pairs.partner[spoke] != hub {
+				vote(spoke, hub, n)
 			}
 		}
 		for _, found := range []map[[2]*field]int{p.evidence.indexed, p.evidence.wrapped} {
