@@ -84,7 +84,7 @@ func (j *judge) confirm(all []*hypothesis) ([]*hypothesis, *trial, error) {
 		done := true
 		for _, h := range chosen {
 			if v := tried.verdicts[h]; v.isWrong() && !h.tolerated {
-				h.refuted, h.mostlyRight, done = v.example, v.isMostlyRight(), false
+				h.refuted, h.verdict, done = v.example, v, false
 			}
 		}
 		if done {
@@ -116,7 +116,7 @@ func (j *judge) confirmTolerant(all []*hypothesis) ([]*hypothesis, *trial, error
 // free returns the hypotheses that are mostly right, were refuted, and for whose fields no rule was chosen.
 func (j *judge) free(all, chosen []*hypothesis) (free []*hypothesis) {
 	for _, h := range all {
-		if h.refuted == "" || !h.mostlyRight {
+		if h.refuted == "" || h.verdict == nil || !h.verdict.isMostlyRight() {
 			continue
 		}
 		candidate := *h
@@ -241,7 +241,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		if err == nil {
 			var object any
 			if object, err = preserved.Decode(converted); err == nil {
-				found = compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
+				found = compare(o, entriesOf(j.roots[o.toHub], object), owners)
 			}
 		}
 		if err != nil {
@@ -253,10 +253,9 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		case before == nil:
 			before = found
 		default:
-			if before.isExact() || found.isExact() {
+			if before.join(found) {
 				t.reproduced++
 			}
-			before.join(found)
 			t.record(before)
 			t.record(found)
 			before = nil
@@ -272,12 +271,7 @@ type outcome struct {
 	right, wrong map[*hypothesis]string
 	differ       map[spot]difference
 	equivalent   map[spot]difference
-	// missing is set if a value is there that the rules do not give, and that may come from preserved data.
-	missing bool
 }
-
-// isExact reports whether the rules give what was observed.
-func (o *outcome) isExact() bool { return len(o.differ) == 0 && !o.missing }
 
 type difference struct {
 	owner         *hypothesis
@@ -285,8 +279,8 @@ type difference struct {
 	wasThereFirst bool
 }
 
-func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs *pairs) *outcome {
-	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}, false}
+func compare(o *observation, ours entries, owners map[*field]*hypothesis) *outcome {
+	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}}
 	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
 	maps.Copy(places, o.out)
@@ -296,13 +290,11 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 		h := ownerOf(at.field, owners)
 		switch {
 		case predicted && observed && sameValue(mine, theirs):
-			for h := h; h != nil && !isZero(mine); h = outerOf(h, owners) {
+			for h := h; h != nil && !at.field.isNothing(mine); h = outerOf(h, owners) {
 				found.right[h] += mine
 			}
-		case !predicted && o.isPair() && pairs.partner[at.field] == nil:
-			// The value may come from preserved data, which the other object of the pair had.
-			found.missing = found.missing || !isZero(theirs)
-		case (!predicted || isZero(mine)) && (!observed || isZero(theirs)), predicted && observed && sameNotation(mine, theirs):
+		case o.isPair() && !predicted && ours.areFilled(at, theirs): // objects that were read have the defaults of the schema
+		case (!predicted || at.field.isNothing(mine)) && (!observed || at.field.isNothing(theirs)), predicted && observed && sameNotation(mine, theirs):
 			found.equivalent[at] = difference{h, mine, theirs, false}
 		default:
 			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))
@@ -325,20 +317,32 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 	return found
 }
 
-// join removes what is wrong in one direction of a pair, where the other direction is right: only one of them
-// may have been converted, and what a rule does not express is preserved. A pair that is right or wrong in both
-// directions counts once.
-func (o *outcome) join(other *outcome) {
-	for _, both := range [][2]*outcome{{o, other}, {other, o}} {
-		for h := range both[0].wrong {
-			if both[1].wrong[h] == "" && both[1].right[h] != "" {
-				delete(both[0].wrong, h)
-				maps.DeleteFunc(both[0].differ, func(_ spot, d difference) bool { return d.owner == h })
-			}
+// join judges a pair, of which either object may have been converted from the other, and reports whether the rules give
+// one of them exactly. What they do not give in the other direction may have been preserved. So each rule has to be right
+// in one direction, wherever it applies. It counts once.
+func (o *outcome) join(other *outcome) (exact bool) {
+	exact = len(o.differ) == 0 || len(other.differ) == 0
+	for h := range maps.Clone(o.wrong) {
+		if other.wrong[h] == "" {
+			o.forget(h)
 		}
+		delete(other.wrong, h)
+	}
+	for h := range maps.Clone(other.wrong) {
+		other.forget(h)
 	}
 	maps.DeleteFunc(other.right, func(h *hypothesis, _ string) bool { return o.right[h]+o.wrong[h] != "" })
-	maps.DeleteFunc(other.wrong, func(h *hypothesis, _ string) bool { return o.wrong[h] != "" })
+	if exact {
+		o.differ, other.differ = nil, nil
+	}
+	return exact
+}
+
+// forget removes what a rule gives.
+func (o *outcome) forget(h *hypothesis) {
+	delete(o.wrong, h)
+	delete(o.right, h)
+	maps.DeleteFunc(o.differ, func(_ spot, d difference) bool { return d.owner == h })
 }
 
 func (t *trial) record(o *outcome) {

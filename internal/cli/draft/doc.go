@@ -13,8 +13,9 @@
 // differ in one field, and in which each value is different (probe.go, objects.go). Equal values, and fields that change
 // together, give more hypotheses (learn.go, propose.go). The engine decides (confirm.go): rules that do not exclude each
 // other are compiled, and convert all observed objects. A difference counts against the rule that owns the field,
-// and another hypothesis takes its place.
+// and another hypothesis takes its place. Of a pair of objects, nobody knows which was converted from the other: a rule has
+// to be right in one direction.
 //
-// The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous fields, which have no rule and
-// so are preserved, and fields that the policy converts in another way than was observed. It never drops data.
+// The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous fields, which have
+// no rule and so are preserved, and fields that the policy converts in another way than was observed. It never drops data.
 package draft

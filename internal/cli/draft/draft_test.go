@@ -190,6 +190,92 @@ func TestPairsWithoutRules(t *testing.T) {
 	expect.Equal(t, "something is open", true, draft.IsAmbiguous())
 }
 
+// TestPairs: a draft from pairs has the rules that are right for most pairs, counts the pairs of which it gives an object, and
+// says what it does not give.
+func TestPairs(t *testing.T) {
+	modes := `mode: {type: string, enum: [Running, Suspended], default: Running}`
+	named := `list: {type: array, items: {type: object, properties: {one: {type: object, properties: {id: {type: string}}}, two: {type: object, properties: {id: {type: string}}}}}}`
+	for name, test := range map[string]struct {
+		v1, v2           string
+		pairs            []Pair
+		rules, ambiguous []string
+		differ, kept     []string
+		reproduced       int
+	}{
+		// A zero is a value where the default of the schema is another one.
+		"a zero in place of a default": {
+			v1: `replicas: {type: integer, default: 1}`, v2: modes,
+			pairs:  []Pair{pairOf(`"replicas": 0`, `"mode": "Suspended"`), pairOf(`"replicas": 0`, `"mode": "Suspended"`)},
+			differ: []string{"v1 .spec.replicas", "v2 .spec.mode"},
+		},
+		// API servers fill it in when they read an object.
+		"a default": {
+			v1: `image: {type: string}, b: {type: string}`, v2: `image: {type: string}, ` + modes,
+			pairs: []Pair{pairOf(`"image": "a", "b": "x"`, `"image": "a", "mode": "Running"`)}, reproduced: 1, kept: []string{"v1 .spec.b", "v2 .spec.mode"},
+		},
+		"a default in an object that is not there": {
+			v1: `image: {type: string}, b: {type: string}`, v2: `image: {type: string}, run: {type: object, properties: {` + modes + `}}`,
+			pairs:  []Pair{pairOf(`"image": "a", "b": "x"`, `"image": "a", "run": {"mode": "Running"}`)},
+			differ: []string{"v1 .spec.b", "v2 .spec.run.mode"},
+		},
+		// The value may be preserved, and is no default of the converter.
+		"the same value each time": {
+			v1: `a: {type: string}, b: {type: string}`, v2: `a: {type: string}, node: {type: string}`,
+			pairs:  []Pair{pairOf(`"a": "1", "b": "x"`, `"a": "1", "node": "n"`), pairOf(`"a": "2", "b": "y"`, `"a": "2", "node": "n"`)},
+			differ: []string{"v1 .spec.b", "v2 .spec.node"},
+		},
+		// Back in v1, the rule gives each element a name in the wrong object.
+		"a rule that is right for some elements": {
+			v1: named, v2: `list: {type: array, items: {type: object, properties: {id: {type: string}}}}`,
+			pairs: []Pair{
+				pairOf(`"list": [{"one": {"id": "a"}}, {"two": {"id": "b"}}]`, `"list": [{"id": "a"}, {"id": "b"}]`),
+				pairOf(`"list": [{"one": {"id": "c"}}, {"two": {"id": "d"}}]`, `"list": [{"id": "c"}, {"id": "d"}]`),
+				pairOf(`"list": [{"one": {"id": "e"}}]`, `"list": [{"id": "e"}]`),
+			},
+			ambiguous: []string{"v1 .spec.list[*].one.id: a rule is right for 1 pair and wrong for 2, where .spec.list[*].id is \"d\", not nothing: move of .spec.list[*].one.id to .spec.list[*].id"},
+			differ:    []string{"v1 .spec.list[*].one.id", "v1 .spec.list[*].two.id", "v2 .spec.list[*].id"},
+		},
+		"a rule that one of two pairs refutes": {
+			v1: `policy: {type: string}`, v2: `tuning: {type: object, properties: {policy: {type: string}}}`,
+			pairs:      []Pair{pairOf(`"policy": "annotation"`, `"tuning": {"policy": "annotation"}`), pairOf(`"policy": "highBurst"`, ``)},
+			ambiguous:  []string{`v1 .spec.policy: a rule is right for 1 pair and wrong for 1, where .spec.tuning.policy is nothing, not "highBurst": move of .spec.policy to .spec.tuning.policy`},
+			differ:     []string{"v1 .spec.policy", "v2 .spec.tuning.policy"},
+			reproduced: 1,
+		},
+		// A client edited the list after it was converted.
+		"other values in one pair": {
+			v1: `handle: {type: string}`, v2: `handle: {type: string}`,
+			pairs:  slices.Repeat([]Pair{pairOf(`"handle": "s1"`, `"handle": "s1"`), pairOf(`"handle": "new"`, `"handle": "s1"`)}, 2),
+			differ: []string{"v1 .spec.handle", "v2 .spec.handle"}, reproduced: 2,
+		},
+		"whole numbers": {
+			v1: `days: {type: string}`, v2: `days: {type: number}`,
+			pairs: []Pair{pairOf(`"days": "30"`, `"days": 30`)},
+			rules: []string{"cast: {from: .spec.days, to: .spec.days, as: Number}"}, reproduced: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := make2(t, Input{CRD: widgets(t, test.v1, test.v2), Pairs: test.pairs})
+			var ambiguous, differ, preserved []string
+			for _, a := range draft.Ambiguous {
+				ambiguous = append(ambiguous, a.String())
+			}
+			for _, d := range draft.Differences {
+				differ = append(differ, d.To+" "+d.Path)
+			}
+			for _, p := range draft.Preserved {
+				preserved = append(preserved, p.String())
+			}
+			expect.Equal(t, "rules", append([]string{}, test.rules...), textsOf(draft))
+			expect.Equal(t, "ambiguous fields", test.ambiguous, ambiguous)
+			expect.Equal(t, "fields that differ", test.differ, differ)
+			expect.Equal(t, "preserved fields", test.kept, preserved)
+			expect.Equal(t, "reproduced pairs", test.reproduced, draft.Reproduced)
+			expect.Equal(t, "something is open", test.reproduced < len(test.pairs), draft.IsAmbiguous())
+		})
+	}
+}
+
 // TestConverters: a converter that is not to be relied on is noticed.
 func TestConverters(t *testing.T) {
 	crd := widgets(t, `image: {type: string}`, `container: {type: object, properties: {image: {type: string}}}`)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/operator/terminal"
 )
 
 // finish compiles the policy, and lists what it leaves open.
@@ -46,13 +47,13 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	result.Policy.APIVersion, result.Policy.Kind, result.Policy.Metadata.Name = v1alpha1.GroupVersion.String(), "ConversionPolicy", d.input.CRD.Name
 	result.Policy.Spec.Converter.Type = v1alpha1.ConverterDeclarative
 	result.Policy.Spec.Converter.Declarative = d.judge.rules(chosen)
-	result.Ambiguous = append(result.Ambiguous, d.refusals(all)...)
+	result.Ambiguous = append(result.Ambiguous, d.refusals(all, chosen)...)
 	d.list(result, all, chosen)
 	return result, nil
 }
 
-// refusals lists the rules that the user or what was seen asks for, and that cannot be in the policy.
-func (d *drafter) refusals(all []*hypothesis) (open []Ambiguous) {
+// refusals lists the rules that the user or what was seen asks for, and that cannot be in the policy or are refuted.
+func (d *drafter) refusals(all, chosen []*hypothesis) (open []Ambiguous) {
 	for _, h := range all {
 		why := "the rule of a hint is refuted: "
 		switch {
@@ -60,8 +61,11 @@ func (d *drafter) refusals(all []*hypothesis) (open []Ambiguous) {
 			continue
 		case h.unwritable:
 			why = "a policy cannot have the rule: "
-		case !h.hinted:
+		case h.hinted:
+		case h.verdict == nil || h.verdict.confirmed == 0 || d.input.Convert != nil || slices.ContainsFunc(chosen, func(other *hypothesis) bool { return meet(h, other) }):
 			continue
+		default:
+			why = fmt.Sprintf("a rule is right for %s and wrong for %d, where ", terminal.Count(h.verdict.confirmed, "pair"), h.verdict.wrong)
 		}
 		place := Place{d.judge.hub, slices.Concat(h.spoke, h.hub)[0].String()}
 		if len(h.spoke) > 0 {
@@ -125,10 +129,10 @@ func (d *drafter) listIn(f *field, version string, result *Draft) {
 	place := Place{version, f.String()}
 	if g.pairs.partner[f] == nil && !f.isElement() && !g.isCoveredBelow(f) {
 		switch whys, candidates := d.openQuestionsIn(f); {
-		case len(whys) == 0:
+		case len(whys) == 0 && !d.differsIn(f):
 			result.Preserved = append(result.Preserved, place)
 			return
-		case len(whys) > 1 || f.children == nil:
+		case len(whys) > 1 || len(whys) == 1 && f.children == nil:
 			result.Ambiguous = append(result.Ambiguous, Ambiguous{place, whys[0], candidates})
 			return
 		}
@@ -138,6 +142,16 @@ func (d *drafter) listIn(f *field, version string, result *Draft) {
 	for _, name := range slices.Sorted(maps.Keys(f.children)) {
 		d.listIn(f.children[name], version, result)
 	}
+}
+
+// differsIn reports whether a field, or one in it, differs from what was observed.
+func (d *drafter) differsIn(f *field) bool {
+	for at := range d.differ {
+		if at.field.within(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // isCoveredBelow reports whether a field below has a rule.

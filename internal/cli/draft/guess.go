@@ -42,8 +42,10 @@ type hypothesis struct {
 	seen int
 	// refuted says why the rule is wrong, empty if it may be right.
 	refuted string
-	// unwritable is set if it is refuted because a policy cannot have the rule, and mostlyRight if the rule is better than none.
-	unwritable, mostlyRight bool
+	// unwritable is set if it is refuted because a policy cannot have the rule.
+	unwritable bool
+	// verdict is what refutes it, nil if that is the compiler.
+	verdict *verdict
 	// tolerated is set if the rule stays although it is sometimes wrong.
 	tolerated bool
 	// unsure marks a rule with a rival for which there is as much evidence.

@@ -83,7 +83,7 @@ func (p *proposer) renameAs(guessed map[*field]*field, refused map[string]bool) 
 	p.pair(p.pairs.renamed)
 }
 
-// defaultsFrom proposes defaults for fields that always get the same value.
+// defaultsFrom proposes defaults for fields to which the converter always gives the same value.
 func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hypothesis) {
 	owned := ownersOf(chosen)
 	filled := map[spotOf]*filling{}
@@ -96,10 +96,13 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 		return nil
 	}
 	for _, o := range d.judge.observations {
+		if o.isPair() {
+			continue // what only one of the objects has may be preserved
+		}
 		name, namespace := o.names()
 		for place, text := range o.out {
 			if f := filled[spotOf{o.toHub, place.field}]; f != nil {
-				f.note(text, text == name, text == namespace, o.isPair())
+				f.note(text, text == name, text == namespace)
 			}
 		}
 	}
@@ -118,12 +121,10 @@ type filling struct {
 	// seen counts the values, and named and inNamespace those that are the name and the namespace of
 	// the object.
 	seen, named, inNamespace int
-	// ofPairs is set if values were read and not converted.
-	ofPairs bool
 }
 
-func (f *filling) note(text string, isName, isNamespace, ofPair bool) {
-	f.values[text], f.ofPairs = true, f.ofPairs || ofPair
+func (f *filling) note(text string, isName, isNamespace bool) {
+	f.values[text] = true
 	f.seen++
 	if isName {
 		f.named++
@@ -139,7 +140,7 @@ func (f *filling) hypothesis(at *field, toHub bool) *hypothesis {
 	named, inNamespace := f.named == f.seen, f.inNamespace == f.seen
 	rule, source := &v1alpha1.DefaultRule{}, "the same value"
 	switch {
-	case f.seen < 2, named && inNamespace, (named || inNamespace) && f.ofPairs && len(f.values) == 1:
+	case f.seen < 2, named && inNamespace:
 		return nil
 	case named:
 		rule.ValueFrom, source = v1alpha1.DefaultFromName, "the same as "+string(v1alpha1.DefaultFromName)

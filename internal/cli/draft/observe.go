@@ -140,6 +140,25 @@ func isZero(text string) bool {
 	return slices.Contains([]string{"", `""`, "0", "false", "null", "{}", "[]", `"0s"`, `"0"`, "0.0"}, text)
 }
 
+// isNothing reports whether a value of a field is what many converters take for none. What the schema has another default
+// for is a value.
+func (f *field) isNothing(text string) bool {
+	return isZero(text) && (f.schema.Default == nil || isZero(string(f.schema.Default.Raw)))
+}
+
+// areFilled reports whether an API server fills in a value: it is the default of the field, in an object that is there.
+func (e entries) areFilled(at spot, text string) bool {
+	if at.field.schema.Default == nil || !sameValue(text, string(at.field.schema.Default.Raw)) {
+		return false
+	}
+	for other := range e {
+		if other.field.within(at.field.parent) && strings.HasPrefix(other.index, at.index) {
+			return true
+		}
+	}
+	return false
+}
+
 // saysLittle reports whether a value occurs at many places by chance.
 func saysLittle(text string) bool { return isZero(text) || text == "true" || text == "1" }
 
@@ -198,7 +217,7 @@ func formsOf(text string) []form {
 // numbersIn returns the numbers that a text may stand for.
 func numbersIn(value string) (forms []form) {
 	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
-		forms = append(forms, form{"Integer", value})
+		forms = append(forms, form{"Integer", value}, form{"Number", value})
 	} else if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(value, "0123456789.-") == "" {
 		forms = append(forms, form{"Number", value})
 	}

@@ -289,14 +289,14 @@ func (p *proposer) proposeTables(observations []*observation, suspects map[*fiel
 	}
 	tables := map[[2]*field]*table{}
 	for both := range wanted {
-		tables[both] = &table{forward: map[string]map[string]bool{}, backward: map[string]map[string]bool{}}
+		tables[both] = &table{forward: map[string]map[string]int{}, backward: map[string]map[string]int{}}
 	}
 	for _, o := range observations {
 		fillTables(tables, o)
 	}
 	for both, t := range tables {
 		rows := t.rows(both[0].kind == both[1].kind)
-		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.ofPairs && t.seen > 4*len(rows)) {
+		if len(rows) > 0 && len(rows) <= maxTable && (isListed(both[0]) || isListed(both[1]) || t.repeats(rows)) {
 			rule := ruleForTable(both[0], both[1], rows)
 			p.add(&hypothesis{rule: rule, spoke: both[:1], hub: both[1:], seen: len(t.forward) + len(t.backward), score: 0.9})
 		}
@@ -315,12 +315,24 @@ func ruleForTable(spoke, hub *field, rows []v1alpha1.ValuePair) v1alpha1.Rule {
 
 // table is what two fields have at the same time.
 type table struct {
-	forward, backward map[string]map[string]bool
+	forward, backward map[string]map[string]int
 	// ofPairs is set if values were read and not converted: only one direction need be unique then.
 	ofPairs bool
-	// seen is how often both fields had a value.
-	seen int
 }
+
+// repeats reports whether each row was seen in several pairs.
+func (t *table) repeats(rows []v1alpha1.ValuePair) bool {
+	seen := map[v1alpha1.ValuePair]int{}
+	for from, all := range t.forward {
+		for to, n := range all {
+			seen[v1alpha1.ValuePair{From: plain(from), To: plain(to)}] += n
+		}
+	}
+	return t.ofPairs && !slices.ContainsFunc(rows, func(row v1alpha1.ValuePair) bool { return seen[row] < enoughPairs })
+}
+
+// enoughPairs is how many pairs show that a value, which no schema lists, always becomes the same other one.
+const enoughPairs = 3
 
 // isListed reports whether a schema lists the values of a field. A table of others may only repeat by chance what
 // was observed.
@@ -345,22 +357,22 @@ func (t *table) note(spoke, hub string, o *observation) {
 	if !o.toHub {
 		way, from, to = t.backward, hub, spoke
 	}
-	t.ofPairs, t.seen = t.ofPairs || o.isPair(), t.seen+1
+	t.ofPairs = t.ofPairs || o.isPair()
 	if way[from] == nil {
-		way[from] = map[string]bool{}
+		way[from] = map[string]int{}
 	}
 	if len(way) <= maxTable && len(way[from]) <= maxTable {
-		way[from][to] = true
+		way[from][to]++
 	}
 }
 
 // unique returns the one counterpart of each value. Of several, the equal one is taken if any is allowed.
-func unique(way map[string]map[string]bool, several bool) (one map[string]string, isUnique, found bool) {
+func unique(way map[string]map[string]int, several bool) (one map[string]string, isUnique, found bool) {
 	one, isUnique = map[string]string{}, true
 	for from, all := range way {
 		if len(all) > 1 {
 			isUnique = false
-			if !several || !all[from] {
+			if !several || all[from] == 0 {
 				return nil, false, false
 			}
 			one[from] = from
