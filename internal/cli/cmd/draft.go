@@ -78,7 +78,8 @@ rule, the rivals, and what is open. Test the policy with verify before you apply
 Exit codes:
   0  the policy is drafted, and nothing is open
   1  the policy is drafted, and something is open: a rule is not confirmed, a field is
-     ambiguous, or the policy converts in another way than was observed
+     ambiguous, both versions have fields in an object that the other one lacks, or
+     the policy converts in another way than was observed
   2  no policy could be drafted: a flag is wrong, a file cannot be read, a schema is
      not valid, or the converter does not answer`,
 		Example: `  conversion-operator draft -f crd.yaml
@@ -172,8 +173,8 @@ func (o *draftOptions) run(command *cobra.Command, name string) error {
 	if found.Pairs > 0 {
 		fmt.Fprintf(stderr, "pairs that the policy reproduces: %d of %d\n", found.Reproduced, found.Pairs)
 	}
-	fmt.Fprintf(stderr, "rules: %d, of which not confirmed: %d, ambiguous fields: %d, fields that convert in another way than was observed: %d\n",
-		len(found.Rules), found.Unconfirmed(), len(found.Ambiguous), len(found.Differences))
+	fmt.Fprintf(stderr, "rules: %d, of which not confirmed: %d, ambiguous fields: %d, unpaired fields: %d, fields that convert in another way than was observed: %d\n",
+		len(found.Rules), found.Unconfirmed(), len(found.Ambiguous), len(found.Unpaired), len(found.Differences))
 	fmt.Fprintf(stderr, "test the policy: %s verify --policy POLICY %s\n", calledAs(command), o.objectsForVerify())
 	if found.IsAmbiguous() {
 		return &exitError{exitFound, errors.New("something is open; see the comments in the policy")}

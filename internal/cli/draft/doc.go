@@ -16,6 +16,6 @@
 // and another hypothesis takes its place. Of a pair of objects, nobody knows which was converted from the other: a rule has
 // to be right in one direction.
 //
-// The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous fields, which have
+// The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous and unpaired fields, which have
 // no rule and so are preserved, and fields that the policy converts in another way than was observed. It never drops data.
 package draft

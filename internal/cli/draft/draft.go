@@ -32,7 +32,10 @@ type Draft struct {
 	Rules      []Rule `json:"rules"`
 	// Ambiguous are fields without a rule for which there may be one.
 	Ambiguous []Ambiguous `json:"ambiguous"`
-	// Preserved are fields that one version lacks. They need no rule.
+	// Unpaired are fields that one version lacks, where that has others that the first one lacks. Nothing shows whether
+	// any of these correspond.
+	Unpaired []Ambiguous `json:"unpaired"`
+	// Preserved are other fields that one version lacks. They need no rule.
 	Preserved []Place `json:"preserved"`
 	// Differences are fields that the policy converts in another way than was observed.
 	Differences []Difference `json:"differences"`
@@ -128,7 +131,7 @@ type Input struct {
 
 // IsAmbiguous reports whether a person must decide something.
 func (d *Draft) IsAmbiguous() bool {
-	return len(d.Ambiguous) > 0 || len(d.Differences) > 0 || d.Unconfirmed() > 0 || d.Reproduced < d.Pairs ||
+	return len(d.Ambiguous) > 0 || len(d.Unpaired) > 0 || len(d.Differences) > 0 || d.Unconfirmed() > 0 || d.Reproduced < d.Pairs ||
 		d.Probe != nil && len(d.Probe.Problems) > 0
 }
 
@@ -154,7 +157,8 @@ type drafter struct {
 	differ      map[spotOf]*Difference
 	// leftOut are the hypotheses that may be right and are no rules.
 	leftOut map[*field][]*hypothesis
-	probed  map[*field]bool
+	// probed are the fields about which a converter was asked, and known those with a value in an observation.
+	probed, known map[*field]bool
 }
 
 // Make drafts a policy. It fails if the CustomResourceDefinition has no two such versions, or is not valid,

@@ -276,6 +276,57 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// TestUnpaired: fields are open if each version has some that the other one lacks, and no object shows what becomes of them.
+func TestUnpaired(t *testing.T) {
+	for name, test := range map[string]struct {
+		v1, v2    string
+		pairs     []Pair
+		ambiguous []string
+		unpaired  []string
+		preserved []string
+	}{
+		"in one version": {v1: `a: {type: string}, b: {type: string}`, v2: `a: {type: string}`, preserved: []string{"v1 .spec.b"}},
+		"in both versions": {
+			v1: `replicas: {type: integer}, a: {type: string}`, v2: `operatingMode: {type: string}, a: {type: string}`,
+			unpaired: []string{"v1 .spec.replicas: v2 has others there: .spec.operatingMode", "v2 .spec.operatingMode: v1 has others there: .spec.replicas"},
+		},
+		"in both versions, and in a pair": {
+			v1: `replicas: {type: integer}, a: {type: string}`, v2: `operatingMode: {type: string}, a: {type: string}`,
+			pairs:     []Pair{pairOf(`"a": "x", "replicas": 2`, `"a": "x"`), pairOf(`"a": "x"`, `"a": "x", "operatingMode": "y"`)},
+			preserved: []string{"v1 .spec.replicas", "v2 .spec.operatingMode"},
+		},
+		"with another type": {
+			v1: `gates: {type: object, properties: {a: {type: boolean}}}`, v2: `gates: {type: array, items: {type: object, properties: {name: {type: string}}}}`,
+			ambiguous: []string{"v1 .spec.gates: v2 has it with another type, and the schemas show no rule", "v2 .spec.gates: v1 has it with another type, and the schemas show no rule"},
+		},
+		// The only question about the list is about the list itself.
+		"a list with a rival": {
+			v1:        `supportedConfigs: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
+			v2:        `defaultConfigs: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}`,
+			ambiguous: []string{"v1 .spec.supportedConfigs", "v2 .spec.defaultConfigs"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			draft := make2(t, Input{CRD: widgets(t, test.v1, test.v2), Pairs: test.pairs})
+			var unpaired, preserved []string
+			for _, a := range draft.Unpaired {
+				unpaired = append(unpaired, a.String())
+			}
+			for _, p := range draft.Preserved {
+				preserved = append(preserved, p.String())
+			}
+			expect.Equal(t, "rules", 0, len(draft.Rules))
+			expect.Equal(t, "ambiguous fields", len(test.ambiguous), len(draft.Ambiguous))
+			for i := range min(len(draft.Ambiguous), len(test.ambiguous)) {
+				expect.Contains(t, "the ambiguous field", draft.Ambiguous[i].String(), test.ambiguous[i])
+			}
+			expect.Equal(t, "unpaired fields", test.unpaired, unpaired)
+			expect.Equal(t, "preserved fields", test.preserved, preserved)
+			expect.Equal(t, "something is open", len(test.ambiguous)+len(test.unpaired) > 0, draft.IsAmbiguous())
+		})
+	}
+}
+
 // TestConverters: a converter that is not to be relied on is noticed.
 func TestConverters(t *testing.T) {
 	crd := widgets(t, `image: {type: string}`, `container: {type: object, properties: {image: {type: string}}}`)

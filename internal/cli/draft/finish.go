@@ -29,7 +29,7 @@ func (d *drafter) finish(all []*hypothesis) (*Draft, error) {
 	}
 	result := &Draft{
 		Format: Format, CRD: d.input.CRD.Name, Spoke: d.judge.spoke, Hub: d.judge.hub, Pairs: len(d.input.Pairs), Reproduced: tried.reproduced, Probe: d.probe,
-		Rules: []Rule{}, Ambiguous: []Ambiguous{}, Preserved: []Place{},
+		Rules: []Rule{}, Ambiguous: []Ambiguous{}, Unpaired: []Ambiguous{}, Preserved: []Place{},
 		Differences: d.differences(tried.differ), Equivalent: d.differences(tried.equivalent),
 	}
 	slices.SortStableFunc(chosen, compareRules)
@@ -128,12 +128,13 @@ func (d *drafter) listIn(f *field, version string, result *Draft) {
 	}
 	place := Place{version, f.String()}
 	if g.pairs.partner[f] == nil && !f.isElement() && !g.isCoveredBelow(f) {
-		switch whys, candidates := d.openQuestionsIn(f); {
-		case len(whys) == 0 && !d.differsIn(f):
-			result.Preserved = append(result.Preserved, place)
-			return
-		case len(whys) > 1 || len(whys) == 1 && f.children == nil:
+		whys, candidates := d.openQuestionsIn(f)
+		switch own, _ := d.openQuestion(f); {
+		case own != "" || len(whys) > 1:
 			result.Ambiguous = append(result.Ambiguous, Ambiguous{place, whys[0], candidates})
+			return
+		case len(whys) == 0 && !d.differsIn(f):
+			d.listAlone(f, place, result)
 			return
 		}
 	} else if why, candidates := d.openQuestion(f); why != "" {
@@ -152,6 +153,44 @@ func (d *drafter) differsIn(f *field) bool {
 		}
 	}
 	return false
+}
+
+// listAlone lists a field that has no partner, and no rule.
+func (d *drafter) listAlone(f *field, place Place, result *Draft) {
+	other := d.judge.hub
+	if f.within(d.guesser.hub) {
+		other = d.judge.spoke
+	}
+	switch sameName, others := d.aloneBeside(f); {
+	case d.known[f]:
+		result.Preserved = append(result.Preserved, place)
+	case sameName:
+		result.Ambiguous = append(result.Ambiguous, Ambiguous{place, other + " has it with another type, and the schemas show no rule", []string{}})
+	case len(others) > 0:
+		result.Unpaired = append(result.Unpaired, Ambiguous{place, other + " has others there", others[:min(len(others), maxRivals)]})
+	default:
+		result.Preserved = append(result.Preserved, place)
+	}
+}
+
+// aloneBeside returns the fields that only the other version has in the object around a field, and no observation has, and
+// reports whether one of them has the same name.
+func (d *drafter) aloneBeside(f *field) (sameName bool, others []string) {
+	g := d.guesser
+	around := g.pairs.partner[f.parent]
+	if around == nil {
+		return false, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(around.children)) {
+		other := around.children[name]
+		if g.pairs.partner[other] != nil || g.covered(other) || g.isCoveredBelow(other) {
+			continue
+		}
+		if sameName = sameName || name == f.name(); !d.known[other] {
+			others = append(others, other.String())
+		}
+	}
+	return sameName, others
 }
 
 // isCoveredBelow reports whether a field below has a rule.
@@ -241,12 +280,21 @@ func (d *drafter) isAlways(f *field) bool {
 
 func byPath(a, b *field) int { return strings.Compare(a.String(), b.String()) }
 
-// noteProbed notes the fields about which the converter was asked, and those around them.
+// noteProbed notes the fields about which the converter was asked, and those for which an observation has a value, with those
+// around them.
 func (d *drafter) noteProbed() {
-	d.probed = map[*field]bool{}
+	d.probed, d.known = map[*field]bool{}, map[*field]bool{}
+	note := func(f *field, in map[*field]bool) {
+		for ; f != nil && !in[f]; f = f.parent {
+			in[f] = true
+		}
+	}
 	for _, o := range d.judge.observations {
-		for f := o.changed; f != nil && !d.probed[f]; f = f.parent {
-			d.probed[f] = true
+		note(o.changed, d.probed)
+		for _, values := range []entries{o.in, o.out} {
+			for at := range values {
+				note(at.field, d.known)
+			}
 		}
 	}
 }
