@@ -241,7 +241,7 @@ func (j *judge) try(chosen []*hypothesis, ruleset *conversion.Ruleset) (*trial, 
 		if err == nil {
 			var object any
 			if object, err = preserved.Decode(converted); err == nil {
-				found = compare(o, entriesOf(j.roots[o.toHub], object), owners)
+				found = compare(o, entriesOf(j.roots[o.toHub], object), owners, j.pairs())
 			}
 		}
 		if err != nil {
@@ -279,7 +279,7 @@ type difference struct {
 	wasThereFirst bool
 }
 
-func compare(o *observation, ours entries, owners map[*field]*hypothesis) *outcome {
+func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs *pairs) *outcome {
 	found := &outcome{o, map[*hypothesis]string{}, map[*hypothesis]string{}, map[spot]difference{}, map[spot]difference{}}
 	inside := map[*hypothesis]string{}
 	places := maps.Clone(ours)
@@ -288,13 +288,15 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis) *outco
 		mine, predicted := ours[at]
 		theirs, observed := o.out[at]
 		h := ownerOf(at.field, owners)
+		// Nothing in the other version says false or 0, so somebody wrote it.
+		isWritten := o.isPair() && !predicted && owners[at.field] == nil && pairs.partner[at.field] == nil && (theirs == "false" || theirs == "0")
 		switch {
 		case predicted && observed && sameValue(mine, theirs):
 			for h := h; h != nil && !at.field.isNothing(mine); h = outerOf(h, owners) {
 				found.right[h] += mine
 			}
 		case o.isPair() && !predicted && ours.areFilled(at, theirs): // objects that were read have the defaults of the schema
-		case (!predicted || at.field.isNothing(mine)) && (!observed || at.field.isNothing(theirs)), predicted && observed && sameNotation(mine, theirs):
+		case !isWritten && (!predicted || at.field.isNothing(mine)) && (!observed || at.field.isNothing(theirs)), predicted && observed && sameNotation(mine, theirs):
 			found.equivalent[at] = difference{h, mine, theirs, false}
 		default:
 			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))

@@ -208,6 +208,11 @@ func TestPairs(t *testing.T) {
 			pairs:  []Pair{pairOf(`"replicas": 0`, `"mode": "Suspended"`), pairOf(`"replicas": 0`, `"mode": "Suspended"`)},
 			differ: []string{"v1 .spec.replicas", "v2 .spec.mode"},
 		},
+		"false in a field of one version": {
+			v1: `disableDevices: {type: boolean}`, v2: `devices: {type: object, properties: {enabled: {type: boolean}}}`,
+			pairs:  []Pair{pairOf(`"disableDevices": true`, `"devices": {"enabled": false}`)},
+			differ: []string{"v1 .spec.disableDevices", "v2 .spec.devices.enabled"},
+		},
 		// API servers fill it in when they read an object.
 		"a default": {
 			v1: `image: {type: string}, b: {type: string}`, v2: `image: {type: string}, ` + modes,
