@@ -292,11 +292,11 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 		isWritten := o.isPair() && !predicted && owners[at.field] == nil && pairs.partner[at.field] == nil && (theirs == "false" || theirs == "0")
 		switch {
 		case predicted && observed && sameValue(mine, theirs):
-			for h := h; h != nil && !at.field.isNothing(mine); h = outerOf(h, owners) {
+			for h := h; h != nil && !o.isNothing(at.field, mine); h = outerOf(h, owners) {
 				found.right[h] += mine
 			}
 		case o.isPair() && !predicted && ours.areFilled(at, theirs): // objects that were read have the defaults of the schema
-		case !isWritten && (!predicted || at.field.isNothing(mine)) && (!observed || at.field.isNothing(theirs)), predicted && observed && sameNotation(mine, theirs):
+		case !isWritten && (!predicted || o.isNothing(at.field, mine)) && (!observed || o.isNothing(at.field, theirs)), predicted && observed && sameNotation(mine, theirs):
 			found.equivalent[at] = difference{h, mine, theirs, false}
 		default:
 			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))

@@ -140,10 +140,10 @@ func isZero(text string) bool {
 	return slices.Contains([]string{"", `""`, "0", "false", "null", "{}", "[]", `"0s"`, `"0"`, "0.0"}, text)
 }
 
-// isNothing reports whether a value of a field is what many converters take for none. What the schema has another default
-// for is a value.
-func (f *field) isNothing(text string) bool {
-	return isZero(text) && (f.schema.Default == nil || isZero(string(f.schema.Default.Raw)))
+// isNothing reports whether a value of a field is what many converters take for none. In an object that was read, it is a
+// value if the schema has another default.
+func (o *observation) isNothing(f *field, text string) bool {
+	return isZero(text) && (!o.isPair() || f.schema.Default == nil || isZero(string(f.schema.Default.Raw)))
 }
 
 // areFilled reports whether an API server fills in a value: it is the default of the field, in an object that is there.
