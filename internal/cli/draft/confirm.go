@@ -302,7 +302,7 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 			example := fmt.Sprintf("%s is %s, not %s", at.field, orNone(theirs), orNone(mine))
 			base, there := o.base[at]
 			switch {
-			case h == nil, !predicted && observed && base == theirs: // what the converter always writes refutes no rule
+			case h == nil, !predicted && observed && base == theirs, isBeside(at.field, h, pairs): // what the converter always writes refutes no rule
 			case isInside(at.field, h):
 				inside[h] = example
 			default:
@@ -379,6 +379,12 @@ func (t *trial) record(o *outcome) {
 // not refute the move if something else in it is right.
 func isInside(f *field, h *hypothesis) bool {
 	return h.rule.Move != nil && f != h.spoke[0] && f != h.hub[0]
+}
+
+// isBeside reports whether only one version has a field in an object, list or map that a rule gives another name: the rule
+// says nothing about it.
+func isBeside(f *field, h *hypothesis, pairs *pairs) bool {
+	return isInside(f, h) && pairs.renamed[h.spoke[0]] == h.hub[0] && pairs.partner[f] == nil
 }
 
 // ownersOf returns the rule of each field that rules name.

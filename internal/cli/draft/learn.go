@@ -88,7 +88,7 @@ func (d *drafter) defaultsFrom(tried *trial, chosen []*hypothesis) (found []*hyp
 	owned := ownersOf(chosen)
 	filled := map[spotOf]*filling{}
 	for at := range tried.differ {
-		if d.guesser.pairs.partner[at.field] == nil && !at.field.isElement() && ownerOf(at.field, owned) == nil {
+		if h := ownerOf(at.field, owned); d.guesser.pairs.partner[at.field] == nil && !at.field.isElement() && (h == nil || isBeside(at.field, h, d.guesser.pairs)) {
 			filled[at] = &filling{values: map[string]bool{}}
 		}
 	}

@@ -120,7 +120,7 @@ func TestSamples(t *testing.T) {
 	for name, s := range samples(t) {
 		convert := engine(t, s.crd, s.policy.Spec.Converter.Declarative)
 		recall := map[string]struct{ all, schemas, pairs, probe int }{
-			"cluster-api-machinehealthchecks": {8, 1, 8, 8}, "karpenter-nodepools": {1, 1, 1, 1}, "kueue-clusterqueues": {3, 1, 3, 3},
+			"cluster-api-machinehealthchecks": {9, 1, 8, 9}, "karpenter-nodepools": {1, 1, 1, 1}, "kueue-clusterqueues": {3, 1, 3, 3},
 			"tekton-tasks": {3, 3, 3, 3}, "crontab-cronspec": {1, 0, 1, 1}, "crontab-hostport": {1, 1, 1, 1},
 		}[name]
 		for source, test := range map[string]struct {
