@@ -6,7 +6,6 @@ package compile
 import (
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 		return
 	}
 	within := commonScope(spots(computedOf(slices.Concat(spoke, hub)))...)
-	if !c.checkScopes(spoke, hub, within) || !c.checkExpressions(spoke, hub, within, rule.WhenMissing == v1alpha1.CELEvaluate, fldPath) {
+	if !c.checkScopes(spoke, hub, within) || !c.checkExpressions(spoke, hub, within, fldPath) {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
@@ -203,15 +202,14 @@ func typesOf(fields []celField, within spot) (types []common.Schema) {
 	return types
 }
 
-func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fromNothing bool, fldPath place) (ok bool) {
+func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fldPath place) (ok bool) {
 	checked := func(fields []celField) (all []celcheck.Field) {
 		for _, f := range fields {
 			all = append(all, celcheck.Field{Name: f.Name, Schema: f.schema, Expression: f.Expression})
 		}
 		return all
 	}
-	smallest := smallestElement(spots(slices.Concat(spoke, hub)), within, fromNothing)
-	problems := celcheck.Check(checked(spoke), checked(hub), elementsAround(within, maxObjectBytes/smallest))
+	problems := celcheck.Check(checked(spoke), checked(hub), elementsAround(within))
 	ok = true
 	for _, problem := range problems {
 		direction, side := fldPath.Child("forward"), hub
@@ -229,29 +227,11 @@ func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fromNoth
 	return ok
 }
 
-// maxObjectBytes is the size of the largest object that API servers store, in bytes: what etcd accepts by default.
-const maxObjectBytes = 3 << 19
-
-// smallestElement returns the size of the smallest element of a scope for which an expression over these fields is evaluated,
-// in bytes: {}, or an object with one of the fields, or the field itself.
-func smallestElement(fields []spot, within spot, fromNothing bool) uint64 {
-	fromNothing = fromNothing || slices.ContainsFunc(fields, func(at spot) bool { return !at.scope().isIn(within) })
-	if fromNothing {
-		return uint64(len(`{},`))
-	}
-	smallest := uint64(math.MaxUint64)
-	for _, at := range fields {
-		size := len(`0,`)
-		if len(at.path) > 0 {
-			size = len(`{"":0},`) + len(at.path[len(at.path)-1])
-		}
-		smallest = min(smallest, uint64(size))
-	}
-	return smallest
-}
+// mostElements is how many elements of 10 bytes are in the largest object that etcd accepts by default, of 1.5 MiB.
+const mostElements = 3 << 19 / 10
 
 // elementsAround returns how many elements of lists and maps match a scope, at most the number that an object can have.
-func elementsAround(scope spot, most uint64) uint64 {
+func elementsAround(scope spot) uint64 {
 	count := uint64(1)
 	for _, elements := range scope.lists() {
 		collection := elements.in.spoke.value
@@ -259,7 +239,7 @@ func elementsAround(scope spot, most uint64) uint64 {
 			collection, _ = elements.in.spoke.resolve(elements.parent().path)
 		}
 		if collection != nil {
-			count = min(count*celcheck.Elements(collection), most)
+			count = min(count*celcheck.Elements(collection), mostElements)
 		}
 	}
 	return count

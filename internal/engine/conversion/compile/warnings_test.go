@@ -32,10 +32,10 @@ func TestWarnings(t *testing.T) {
 	}{
 		"a loop in a loop": {"a: {type: array, items: {type: string}}", "b: {type: boolean}",
 			`{cel: {from: {a: .a}, to: {b: .b}, forward: {b: "self.a.size() > 1 && self.a.all(x, self.a.exists(y, x == y))"}, backward: {a: "[]"}}}`,
-			[]string{"the expression spokes[0].rules[0].cel.forward[b] may cost 951047, most of it in self.a.all(x, self.a.exists(y, x == y)), and gives no value if it costs more than 100000: set maxItems of a, maxLength of a[*] in the schema, or make the expression simpler"}},
+			[]string{"the expression spokes[0].rules[0].cel.forward[b] may cost 951047, most of it in self.a.all(x, self.a.exists(y, x == y)), and gives no value if it costs more than 100000: make the expression simpler, or limit what it reads by maxLength, maxItems and maxProperties in the schema"}},
 		"an expression in many elements": {"l: {type: array, items: {type: object, properties: {x: {type: string}}}}", "l: {type: array, items: {type: object, properties: {yy: {type: string}}}}",
 			`{cel: {from: {x: ".l[*].x"}, to: {yy: ".l[*].yy"}, forward: {yy: "self.x.split(',').map(x, x + self.x).join(',')"}, backward: {x: self.yy}}}`,
-			[]string{"the expression spokes[0].rules[0].cel.forward[yy] may cost 86798, most of it in self.x.split(\",\").map(x, x + self.x), for each of up to 128 elements, and an object cannot be converted if its expressions cost more than 5000000: set maxLength of x in the schema, or make the expression simpler"}},
+			[]string{"the expression spokes[0].rules[0].cel.forward[yy] may cost 86798, most of it in self.x.split(\",\").map(x, x + self.x), for each of up to 128 elements, and an object cannot be converted if its expressions cost more than 5000000: make the expression simpler, or limit what it reads by maxLength, maxItems and maxProperties in the schema"}},
 		"nothing":                  {"a: {type: string}", "a: {type: string}, b: {type: string}", "", nil},
 		"texts that are preserved": {"a: {type: string}, o: {type: object, properties: {x: {type: string}, y: {type: integer}}}", "b: {type: string}", "", nil},
 

@@ -4,8 +4,7 @@
 // Package celcheck finds problems in expressions before clients rely on them. It compiles them over
 // the schemas of a CustomResourceDefinition (check.go), with the environment that
 // internal/engine/conversion/expression uses in converter pods, compares the type of each result with the
-// schema of its field (types.go), and estimates the cost for values as large as the schemas allow
-// (cost.go, size.go).
+// schema of its field (types.go), and estimates the cost for values as large as the schemas allow (cost.go).
 //
 // Converter pods do not link this package. They declare the same types from the stripped schemas of the ruleset.
 package celcheck
@@ -70,8 +69,6 @@ type CostError struct {
 	Estimate uint64
 	// Elements is how often the expression is evaluated for one object, at most.
 	Elements uint64
-	// Unbounded are the limits to add to the schemas to lower the estimate.
-	Unbounded []string
 }
 
 // Error implements error.
@@ -85,10 +82,7 @@ func (e *CostError) Error() string {
 	} else {
 		text += fmt.Sprintf(" for each of up to %d elements, and an object cannot be converted if its expressions cost more than %d", e.Elements, expression.BudgetLimit)
 	}
-	if len(e.Unbounded) > 0 {
-		return text + ": set " + strings.Join(e.Unbounded[:min(len(e.Unbounded), 5)], ", ") + " in the schema, or make the expression simpler"
-	}
-	return text + ": make the expression simpler, or lower maxLength, maxItems and maxProperties of what it reads"
+	return text + ": make the expression simpler, or limit what it reads by maxLength, maxItems and maxProperties in the schema"
 }
 
 // Check returns the problems of the expressions of the to fields, which compute from the from
@@ -110,26 +104,26 @@ func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
 	}
 	var problems []Problem
 	for _, field := range to {
-		if err := scope.check(field, from, elements); err != nil {
+		if err := scope.check(field, elements); err != nil {
 			problems = append(problems, Problem{Backward: backward, Name: field.Name, Err: err})
 		}
 	}
 	return problems
 }
 
-// scope is one side's fields, with their limits, for the expressions of the other side.
+// scope is one side's fields, for the expressions of the other side.
 type scope struct{ *expression.Scope }
 
 func newScope(from []Field) (scope, error) {
 	types := map[string]*apiservercel.DeclType{}
 	for _, field := range from {
-		types[field.Name] = expression.DeclType(&model.Structural{Structural: bounded(field.Schema)})
+		types[field.Name] = expression.DeclType(field.Types())
 	}
 	of, err := expression.NewScope(types, expression.NewExpressions)
 	return scope{of}, err
 }
 
-func (s scope) check(field Field, from []Field, elements uint64) (err error) {
+func (s scope) check(field Field, elements uint64) (err error) {
 	defer expression.Recover(&err)
 	compiled, err := s.Compile(field.Expression)
 	if err != nil {
@@ -142,7 +136,7 @@ func (s scope) check(field Field, from []Field, elements uint64) (err error) {
 	if _, err := s.Program(compiled); err != nil {
 		return &expression.CompileError{Messages: []string{err.Error()}}
 	}
-	return s.checkCost(compiled, from, elements)
+	return s.checkCost(compiled, elements)
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

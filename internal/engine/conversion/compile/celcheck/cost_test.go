@@ -10,7 +10,6 @@ import (
 	"github.com/google/cel-go/cel"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
@@ -49,7 +48,7 @@ func TestSizes(t *testing.T) {
 		expect.NoError(t, err)
 		compiled, err := scope.Compile("self.l.map(c, " + text + ")")
 		expect.NoError(t, err)
-		estimate, err := scope.Env.EstimateCost(compiled, &library.CostEstimator{SizeEstimator: newSizeEstimator(scope.Self)})
+		estimate, err := scope.Env.EstimateCost(compiled, scope.estimator())
 		expect.NoError(t, err)
 		program, err := scope.Env.Program(compiled, cel.CostLimit(1<<40))
 		expect.NoError(t, err)
@@ -79,7 +78,7 @@ func TestComparisons(t *testing.T) {
 		expect.NoError(t, err)
 		compiled, err := scope.Compile(text)
 		expect.NoError(t, err)
-		if err := scope.checkCost(compiled, fields, 1); err != nil {
+		if err := scope.checkCost(compiled, 1); err != nil {
 			t.Errorf("%s %v", text, err)
 		}
 	}
