@@ -32,8 +32,8 @@
 //     CEL rule above Rule counts the members, and its message lists them in their order. Then run
 //     "make generate manifests api-reference bundle chart".
 //  2. What the compiler does, in a file of its own (compile/cast.go): the check against schemas, with a message for each
-//     mistake that says what to do; which values a rule cannot express, which users read in verdicts; and whether
-//     every result is a valid label. The table of kinds in compile/rules.go names these functions.
+//     mistake that says what to do; and whether a rule cannot express some values, which users read in verdicts. The table of
+//     kinds in compile/rules.go names these functions.
 //  3. Its form in the compiled ruleset, a member of Exchange with a case in Exchange.single: ruleset.go. RulesetFormat stays the
 //     same, because an older converter refuses a member that it does not know.
 //  4. What the engine does, in a file of its own (cast.go): image, the conversion of a value in both directions, and sample, a
@@ -50,7 +50,6 @@
 // TestEveryKindOfRule reports which of these are missing: run it in ./api/v1alpha1, ./internal/engine/conversion/...,
 // ./internal/cli/explain and ./internal/cli/rulekinds.
 //
-// Some kinds need more: compile/paired.go, if the rule copies values, so that stricter limits on
-// one side cause a warning; compile/stricter.go, for other such warnings; compile/nulls.go, if a
-// null of one side is something else on the other; cli/draft, if a schema or samples show that a rule fits.
+// Some kinds need more: compile/limits.go, if the rule copies values, so that stricter limits on
+// one side cause a warning; compile/nulls.go, if a null of one side is something else on the other; cli/draft, if a schema or samples show that a rule fits.
 package conversion

@@ -85,14 +85,6 @@ var castTypes = []v1alpha1.CastType{
 	v1alpha1.CastBoolean, v1alpha1.CastTimestamp, v1alpha1.CastList, v1alpha1.CastJSON, v1alpha1.CastYAML,
 }
 
-// castLeavesOut: of the values in a document, only what is too large for a text is left out.
-func (c *compiler) castLeavesOut(rule *policyRule, ofHub bool) bool {
-	if s := c.schemaOf(rule, ofHub); isDocument(rule.Cast.As) {
-		return s == nil || s.Type == "string"
-	}
-	return c.castNotRoundTrippable(rule, ofHub)
-}
-
 // castNotRoundTrippable: a text may not be a canonical integer, and an integer may be out of range,
 // because integers in JSON have any size. A number may be written in another form, a string in a
 // list may contain the separator, and an object may be too large for a text.
@@ -116,9 +108,4 @@ func (c *compiler) castNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 		limit = 1 << 20 // with each unit, a quantity of the API can be as much
 	}
 	return validation.Minimum == nil || *validation.Minimum < -limit || validation.Maximum == nil || *validation.Maximum > limit
-}
-
-func castFitsLabel(rule *policyRule, s *schema.Structural, _ bool) bool {
-	v := validationOf(s)
-	return s.Type == "boolean" || rule.Cast.As != v1alpha1.CastTimestamp && s.Type == "integer" && v.Minimum != nil && *v.Minimum >= 0
 }

@@ -41,8 +41,7 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 	hub, exchange.CEL.HubAround = takeAround(hub, within)
 	exchange.Spoke, exchange.CEL.Spoke = fieldsIn(spoke, within)
 	exchange.Hub, exchange.CEL.Hub = fieldsIn(hub, within)
-	fromNothing := func() (spoke, hub []int, err error) { return exchange.CEL.FromNothing(ofSpoke, ofHub) }
-	if !c.checkWhenMissing(rule, fromNothing, spoke, hub, fldPath.Child("whenMissing")) {
+	if !c.checkWhenMissing(rule.WhenMissing, exchange.CEL, ofSpoke, ofHub, fldPath.Child("whenMissing")) {
 		return
 	}
 	if c.rule.derives() {
@@ -54,31 +53,24 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 	c.rulePaths = append(c.rulePaths, rulePaths{spots(computedOf(spoke)), spots(computedOf(hub))})
 }
 
-// checkWhenMissing checks that a rule for missing fields computes something from nothing, and notes
-// what that is.
-func (c *compiler) checkWhenMissing(rule *v1alpha1.CELRule, fromNothing func() (spoke, hub []int, err error), spoke, hub []celField, fldPath place) bool {
-	switch rule.WhenMissing {
+// checkWhenMissing checks that a rule for missing fields computes something from nothing.
+func (c *compiler) checkWhenMissing(action v1alpha1.CELWhenMissing, cel *conversion.CEL, ofSpoke, ofHub []common.Schema, fldPath place) bool {
+	switch action {
 	case "", v1alpha1.CELSkip:
 		return true
 	case v1alpha1.CELEvaluate:
-		ofSpoke, ofHub, err := fromNothing()
+		spoke, hub, err := cel.FromNothing(ofSpoke, ofHub)
 		if err != nil {
 			c.refuse(fldPath, field.InternalError(fldPath.path, err))
 			return false
 		}
-		if len(ofSpoke)+len(ofHub) == 0 {
-			c.invalid(fldPath, rule.WhenMissing, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
+		if len(spoke)+len(hub) == 0 {
+			c.invalid(fldPath, action, "has no effect, because no expression gives a value if all fields are missing: test for the fields with has(), or remove whenMissing")
 			return false
-		}
-		for _, i := range ofSpoke {
-			c.rule.fromNothing = append(c.rule.fromNothing, spoke[i].claim)
-		}
-		for _, i := range ofHub {
-			c.rule.fromNothing = append(c.rule.fromNothing, hub[i].claim)
 		}
 		return true
 	}
-	c.refuse(fldPath, field.NotSupported(fldPath.path, rule.WhenMissing, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
+	c.refuse(fldPath, field.NotSupported(fldPath.path, action, []v1alpha1.CELWhenMissing{v1alpha1.CELSkip, v1alpha1.CELEvaluate}))
 	return false
 }
 

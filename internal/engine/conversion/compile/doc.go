@@ -10,12 +10,12 @@
 // preservation. What moves with rules inside, and what an each rule pairs, is a frame with schemas and paths of its own, as
 // the whole object is (frame.go, each.go). A rule claims fields (rules.go with the table of kinds; values.go, cast.go, default.go,
 // each.go and cel.go have all of a kind; package celcheck checks expressions). Of the remaining fields, those that both
-// versions have are copied, and those that differ are preserved (leaves.go with common.go, nulls.go
-// and paired.go). edges.go handles the objects around these fields, and siblings.go the fields that
+// versions have are copied, and those that differ are preserved (leaves.go with common.go
+// and nulls.go). edges.go handles the objects around these fields, and siblings.go the fields that
 // several spokes have and the hub lacks. The result is a conversion.Ruleset, which needs no schema
 // library.
 //
 // Compile also explains the rules to users: the owner of every leaf field (verdict.go), warnings
-// (warnings.go with labels.go, required.go and stricter.go), and the requirements
+// (warnings.go, and limits.go for what one version requires or allows less), and the requirements
 // of preserved status (status.go). large.go tells API servers which objects may be too large.
 package compile

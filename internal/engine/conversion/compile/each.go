@@ -295,20 +295,11 @@ func (f *frame) mayStay(ofHub bool) bool {
 	return false
 }
 
-// elementsMayStay reports whether a rule that makes elements of the other version leaves some out.
+// elementsMayStay reports whether the rule that makes elements of the other version cannot express some.
 func (f *frame) elementsMayStay(ofHub bool) bool {
 	_, other := f.sides(ofHub)
 	i := slices.IndexFunc(other.claims, func(to claim) bool { return len(to.path) == 0 })
-	return i >= 0 && f.mayLeaveOut(other.claims[i].rule, ofHub)
-}
-
-// mayStayWhole reports whether the other version may have no list, map or value for one of this side.
-func (f *frame) mayStayWhole(ofHub bool) bool {
-	side, _ := f.sides(ofHub)
-	if own := side.value; own.Items != nil && (f.collection.SpokeForm == conversion.FormMap || f.collection.HubForm == conversion.FormMap) {
-		return !isListMap(own) || !slices.Equal(own.XListMapKeys, []string{f.collection.Key}) || own.Items.Nullable
-	}
-	return f.mayStay(ofHub) || len(f.selections) > 0
+	return i >= 0 && other.claims[i].rule.stays(f.compiler, other.claims[i].rule, ofHub)
 }
 
 // isOneItem reports whether a list always has exactly one element, which is not null.
@@ -321,9 +312,4 @@ func isOneItem(list *schema.Structural) bool {
 func (c *compiler) eachNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	f := c.frameOf(rule)
 	return f == nil || f.mayStay(ofHub)
-}
-
-func (c *compiler) eachLeavesOut(rule *policyRule, ofHub bool) bool {
-	f := c.frameOf(rule)
-	return f == nil || f.mayStayWhole(ofHub)
 }

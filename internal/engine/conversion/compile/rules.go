@@ -21,36 +21,46 @@ import (
 type kind struct {
 	// add checks a rule against the schemas, claims its fields, and adds it to the ruleset.
 	add func(c *compiler, rule *policyRule, fldPath place)
-	// stays reports whether a rule preserves some values of a side because it cannot express them on the other side, and
-	// leavesOut whether it makes no value at all of some. If that is nil, these are the same.
-	stays, leavesOut func(c *compiler, rule *policyRule, ofHub bool) bool
-	// fitsLabel reports whether a rule makes only valid labels of the values that a schema of the other side allows. It is nil
-	// if none does.
-	fitsLabel func(rule *policyRule, s *schema.Structural, ofHub bool) bool
+	// stays reports whether a rule preserves some values of a side because it cannot express them on the other side.
+	stays func(c *compiler, rule *policyRule, ofHub bool) bool
 }
 
 // kinds are the kinds of rules by their names.
 var kinds = map[string]*kind{
-	"move":    {(*compiler).addMove, (*compiler).moveNotRoundTrippable, nil, moveFitsLabel},
-	"each":    {(*compiler).addEach, (*compiler).eachNotRoundTrippable, (*compiler).eachLeavesOut, nil},
-	"format":  {(*compiler).addFormat, always, formatLeavesOut, nil},
-	"values":  {(*compiler).addValues, (*compiler).tableNotRoundTrippable, (*compiler).tableLeavesOut, tableFitsLabel},
-	"drop":    {(*compiler).addDrop, never, nil, nil},
-	"cast":    {(*compiler).addCast, (*compiler).castNotRoundTrippable, (*compiler).castLeavesOut, castFitsLabel},
-	"cel":     {(*compiler).addCEL, celNotRoundTrippable, nil, nil},
-	"default": {(*compiler).addDefault, never, nil, nil},
+	"move":    {(*compiler).addMove, (*compiler).moveNotRoundTrippable},
+	"each":    {(*compiler).addEach, (*compiler).eachNotRoundTrippable},
+	"format":  {(*compiler).addFormat, always},
+	"values":  {(*compiler).addValues, (*compiler).tableNotRoundTrippable},
+	"drop":    {(*compiler).addDrop, never},
+	"cast":    {(*compiler).addCast, (*compiler).castNotRoundTrippable},
+	"cel":     {(*compiler).addCEL, celNotRoundTrippable},
+	"default": {(*compiler).addDefault, never},
 }
 
 func always(*compiler, *policyRule, bool) bool { return true }
 func never(*compiler, *policyRule, bool) bool  { return false }
 
-// mayLeaveOut reports whether a rule has values of the hub, or of the spoke, that it maps to no
-// value at all.
-func (c *compiler) mayLeaveOut(rule *policyRule, ofHub bool) bool {
-	if rule.leavesOut != nil {
-		return rule.leavesOut(c, rule, ofHub)
+// partner returns the only field that the claim's rule has on the other side, nil if it has none or
+// several.
+func (c *compiler) partner(of claim) *claim {
+	if others := c.claimsOf(of.rule, !of.ofHub); len(others) == 1 {
+		return &others[0]
 	}
-	return rule.stays(c, rule, ofHub)
+	return nil
+}
+
+// allClaims returns the claims of all rules on one side.
+func (c *compiler) allClaims(ofHub bool) (claims []claim) {
+	for _, f := range c.frames {
+		own, _ := f.sides(ofHub)
+		claims = append(claims, own.claims...)
+	}
+	return claims
+}
+
+// claimsOf returns the claims of a rule on one side.
+func (c *compiler) claimsOf(rule *policyRule, ofHub bool) []claim {
+	return slices.DeleteFunc(c.allClaims(ofHub), func(claim claim) bool { return claim.rule != rule })
 }
 
 // schemaOf returns the schema of the field that a rule claims on one side, nil if there is none.
@@ -201,7 +211,7 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 		return false
 	}
 	s, err := own.resolve(from[0].path)
-	return err != nil || s.Nullable || to[0].path.IsLabel() && !c.fitsLabel(&from[0])
+	return err != nil || s.Nullable || to[0].path.IsLabel() && !(from[0].isText() && from[0].path.IsLabel())
 }
 
 // elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.
@@ -213,8 +223,6 @@ func elementMayStay(own *side, path conversion.Path) bool {
 	around, err := own.resolve(path[:len(path)-1])
 	return err != nil || !isAlwaysSet(around, path[len(path)-1])
 }
-
-func moveFitsLabel(_ *policyRule, s *schema.Structural, _ bool) bool { return isLabelText(s) }
 
 // pairing is one field of the spoke and one of the hub that a rule pairs.
 type pairing struct {
@@ -285,9 +293,6 @@ func (c *compiler) addFormat(of *policyRule, fldPath place) {
 	within.Exchanges = append(within.Exchanges, exchange)
 	c.rulePaths = append(c.rulePaths, rulePaths{[]spot{from}, to})
 }
-
-// formatLeavesOut: a text may not match the template.
-func formatLeavesOut(_ *compiler, _ *policyRule, ofHub bool) bool { return !ofHub }
 
 // addHole adds a hole of the template to the exchange, and returns the path of its field.
 func (c *compiler) addHole(rule *v1alpha1.FormatRule, name string, from spot, fldPath place, exchange *conversion.Exchange) (spot, bool) {

@@ -4,11 +4,11 @@
 package compile
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -75,7 +75,7 @@ func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (js
 // or integer is possible.
 func (c *compiler) tableNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	values := valuesIn(c.schemaOf(rule, ofHub))
-	if values == nil || c.tableLeavesOut(rule, ofHub) {
+	if values == nil || c.lacksValue(rule, ofHub) {
 		return true
 	}
 	for _, value := range values {
@@ -86,9 +86,9 @@ func (c *compiler) tableNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	return false
 }
 
-// tableLeavesOut reports whether a table between fields of different types lacks a value that the
+// lacksValue reports whether a table between fields of different types lacks a value that the
 // hub, or the spoke, may have.
-func (c *compiler) tableLeavesOut(rule *policyRule, ofHub bool) bool {
+func (c *compiler) lacksValue(rule *policyRule, ofHub bool) bool {
 	own, other := c.schemaOf(rule, ofHub), c.schemaOf(rule, !ofHub)
 	if own == nil || other == nil || own.Type == other.Type {
 		return false
@@ -139,15 +139,14 @@ func enumOf(s *schema.Structural) []string {
 	return values
 }
 
-func tableFitsLabel(rule *policyRule, s *schema.Structural, ofHub bool) bool {
-	for _, pair := range rule.Values.Table {
-		value := pair.From
-		if ofHub {
-			value = pair.To
-		}
-		if len(validation.IsValidLabelValue(value)) > 0 {
-			return false
+// asJSON encodes values as JSON.
+func asJSON(values []schema.JSON) []string {
+	var all []string
+	for _, value := range values {
+		text, err := json.Marshal(value.Object)
+		if err == nil {
+			all = append(all, string(text))
 		}
 	}
-	return s.Type != "string" || isLabelText(s)
+	return all
 }

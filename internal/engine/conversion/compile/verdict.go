@@ -64,8 +64,6 @@ type policyRule struct {
 	spokePaths, hubPaths []conversion.Path
 	// copies reports whether the rule copies every value.
 	copies bool
-	// fromNothing are the fields that the rule computes if all fields of the other side are missing.
-	fromNothing []claim
 }
 
 // newRule reads the paths of a rule.

@@ -16,10 +16,8 @@ import (
 
 // warnAll adds all warnings, the most severe first.
 func (c *compiler) warnAll(leaves []FieldVerdict) {
-	c.warnLabels()
-	c.warnRequired()
+	c.warnLimits()
 	c.warnListsWithoutKeys(leaves)
-	c.warnStricter()
 	c.warnDifferences()
 	c.warnSameName()
 }
