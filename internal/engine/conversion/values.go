@@ -88,19 +88,6 @@ func readInteger(text []byte) (int64, bool) {
 	return number, err == nil && string(strconv.AppendInt(digits[:0], number, 10)) == string(text)
 }
 
-// Canonical returns a normal form of a JSON text, the same for equal values: the order of members,
-// white space and escapes do not matter. Numbers are compared by their text. It fails for text
-// that is not valid, or has a duplicate name in an object.
-func Canonical(text []byte) (string, error) {
-	a := tree.NewArena()
-	defer a.Free()
-	value, err := a.Read(text)
-	if err != nil {
-		return "", err
-	}
-	return string(a.Canonical(nil, value)), nil
-}
-
 // Digest identifies an element, which is given as JSON, as preserved data does; empty if it is not JSON.
 func Digest(element []byte) string {
 	a := tree.NewArena()

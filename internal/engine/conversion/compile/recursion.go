@@ -91,13 +91,17 @@ func typeAt(s *schema.Structural, text v1alpha1.Path) *schema.Structural {
 // unchecked returns a schema without what API servers would have to check or set: they do not know the type where it is
 // repeated. What the types of expressions depend on stays.
 func unchecked(s *schema.Structural) *schema.Structural {
+	return limitedTo(s, func(of schema.ValueValidation) schema.ValueValidation {
+		return schema.ValueValidation{Format: of.Format}
+	})
+}
+
+// limitedTo returns a schema with some of its limits, and without defaults.
+func limitedTo(s *schema.Structural, limits func(schema.ValueValidation) schema.ValueValidation) *schema.Structural {
 	bare := s.DeepCopy()
 	visitor := schema.Visitor{Structural: func(s *schema.Structural) (changed bool) {
-		format := validationOf(s).Format
-		s.Default, s.XValidations, s.ValueValidation = schema.JSON{}, nil, nil
-		if format != "" {
-			s.ValueValidation = &schema.ValueValidation{Format: format}
-		}
+		of := limits(validationOf(s))
+		s.Default, s.XValidations, s.ValueValidation = schema.JSON{}, nil, &of
 		return true
 	}}
 	visitor.Visit(bare)
