@@ -94,7 +94,6 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	pairSiblings(ruleset.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
 	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
-	result.Warnings = append(result.Warnings, storageWarning(crd, hub, schemas)...)
 	result.Warnings = append(result.Warnings, spokes.unused()...)
 	if len(result.Errors) == 0 {
 		result.Errors = append(result.Errors, checkFidelity(rules.MinimumFidelity, result.Leaves)...)

@@ -4,12 +4,7 @@
 package compile
 
 import (
-	"fmt"
-	"slices"
 	"strings"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
@@ -19,7 +14,6 @@ func (c *compiler) warnAll(leaves []FieldVerdict) {
 	c.warnLimits()
 	c.warnListsWithoutKeys(leaves)
 	c.warnDifferences()
-	c.warnSameName()
 }
 
 // warnDifferences names the fields that both versions have with different schemas.
@@ -83,31 +77,4 @@ func listWithoutKeys(at spot) string {
 		}
 	}
 	return ""
-}
-
-// warnSameName names the fields of the hub that have the same path as a field of the spoke which a
-// rule maps elsewhere. The hub's field is preserved, so nothing is lost, but users easily mistake
-// one for the other.
-func (c *compiler) warnSameName() {
-	for _, from := range c.allClaims(false) {
-		if from.rule.drops() || from.isText() {
-			continue
-		}
-		path := from.shown(false)
-		if at := c.locate(path, true); contains(at.in.hub.preserved, at.path) {
-			c.warn("%s is another field at %s than at %s, where %s takes it elsewhere: each version keeps its own",
-				path, c.root().hub.version, c.root().spoke.version, shortRule(from.rule.fldPath.String()))
-		}
-	}
-}
-
-// storageWarning warns that most conversions take two steps, if the hub is not the storage version
-// and there are more than two versions.
-func storageWarning(crd *apiextensionsv1.CustomResourceDefinition, hub string, schemas map[string]*schema.Structural) []string {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-	if i < 0 || crd.Spec.Versions[i].Name == hub || len(schemas) < 3 {
-		return nil
-	}
-	return []string{fmt.Sprintf("objects are stored at %s, which is not the hub: between it and the other versions each conversion takes two steps, over %s",
-		crd.Spec.Versions[i].Name, hub)}
 }
