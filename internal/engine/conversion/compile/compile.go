@@ -93,11 +93,12 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	}
 	pairSiblings(ruleset.Spokes, schemas)
 	result.Verdicts = verdicts(result.Leaves)
-	result.Warnings = append(warnStatus(crd, hub, result.Leaves), result.Warnings...)
+	exposed := exposedStatus(crd, hub, result.Leaves)
+	result.Warnings = append(warnStatus(exposed), result.Warnings...)
 	result.Warnings = append(result.Warnings, spokes.unused()...)
 	if len(result.Errors) == 0 {
 		result.Errors = append(result.Errors, checkFidelity(rules.MinimumFidelity, result.Leaves)...)
-		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, crd, hub, result.Leaves)...)
+		result.Errors = append(result.Errors, checkStatus(rules.PreservedStatus, exposed)...)
 	}
 	if len(result.Errors) == 0 {
 		result.Ruleset = ruleset

@@ -5,76 +5,66 @@ package compile
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// statusTest has two versions with the properties of their objects, and the versions that have a
-// status subresource.
+// statusTest has two versions with the properties of their objects.
 type statusTest struct {
 	v1, v2, rules string
-	subresource   []string
 	warning       []string
 	refusal       string
 }
 
-var both = []string{"v1", "v2"}
-
-const (
-	rightsAndManifests = ": every client that may update objects may change and delete these fields there, without the right to update status, and replacing an object at "
-	manifests          = ": replacing an object at "
-)
+const exposes = ": every client that may update objects may change and delete these fields there, without the right to update status, and replacing an object at "
 
 // statusTests have the warnings of a policy that allows preserved status, and the error of one that
 // refuses it.
 var statusTests = map[string]statusTest{
-	"in both":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {a: {type: string}}}", "", both, nil, ""},
-	"in neither":   {"a: {type: string}", "b: {type: string}", "", both, nil, ""},
-	"moved":        {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "{move: {from: .status.a, to: .status.b}}", both, nil, ""},
-	"dropped":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "{drop: {from: .status.a}}", both, nil, ""},
-	"another name": {"statuses: {type: string}", "a: {type: object, properties: {status: {type: string}}}", "", both, nil, ""},
+	"in both":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {a: {type: string}}}", "", nil, ""},
+	"in neither":   {"a: {type: string}", "b: {type: string}", "", nil, ""},
+	"moved":        {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "{move: {from: .status.a, to: .status.b}}", nil, ""},
+	"dropped":      {"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "{drop: {from: .status.a}}", nil, ""},
+	"another name": {"statuses: {type: string}", "a: {type: object, properties: {status: {type: string}}}", "", nil, ""},
 	"of the hub": {
-		"status: {type: object}", "status: {type: object, properties: {a: {type: string}, b: {type: string}}}", "", both,
-		[]string{"status preserved in an annotation of objects at v1: v2:.status.a, v2:.status.b" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"status: {type: object}", "status: {type: object, properties: {a: {type: string}, b: {type: string}}}", "",
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.a, v2:.status.b" + exposes + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
 		"preserved at v1: v2:.status.a, v2:.status.b: give v1 the same fields",
 	},
 	"of the spoke": {
-		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "", both,
-		[]string{"status preserved in an annotation of objects at v2: v1:.status.a" + rightsAndManifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object}", "",
+		[]string{"status preserved in an annotation of objects at v2: v1:.status.a" + exposes + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
 		"preserved at v2: v1:.status.a: give v2 the same fields",
 	},
 	"all of it": {
-		"a: {type: string}", "a: {type: string}, status: {type: object, properties: {a: {type: string}}}", "", both,
-		[]string{"status preserved in an annotation of objects at v1: v2:.status" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"a: {type: string}", "a: {type: string}, status: {type: object, properties: {a: {type: string}}}", "",
+		[]string{"status preserved in an annotation of objects at v1: v2:.status" + exposes + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
 		"preserved at v1: v2:.status: give v1 the same fields",
 	},
-	"of each, and one subresource": {
-		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "", []string{"v2"},
+	"of each": {
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: string}}}", "",
 		[]string{
-			"status preserved in an annotation of objects at v1: v2:.status.b" + rightsAndManifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields",
-			"status preserved in an annotation of objects at v2: v1:.status.a" + manifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields",
+			"status preserved in an annotation of objects at v1: v2:.status.b" + exposes + "v1 with an older manifest reverts or deletes them: give v1 the same fields",
+			"status preserved in an annotation of objects at v2: v1:.status.a" + exposes + "v2 with an older manifest reverts or deletes them: give v2 the same fields",
 		},
 		"preserved at v1: v2:.status.b: give v1 the same fields; preserved at v2: v1:.status.a: give v2 the same fields",
 	},
 	"in elements": {
 		"status: {type: object, properties: {l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}}}}}}",
-		"status: {type: object, properties: {l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}}}", "", nil,
-		[]string{"status preserved in an annotation of objects at v1: v2:.status.l[*].z" + manifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"status: {type: object, properties: {l: {type: object, additionalProperties: {type: object, properties: {x: {type: string}, z: {type: string}}}}}}", "",
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.l[*].z" + exposes + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
 		"preserved at v1: v2:.status.l[*].z: give v1 the same fields",
 	},
 	"by a default": {
-		"status: {type: object}", "status: {type: object, properties: {a: {type: string}}}", "{default: {to: .status.a, value: x}}", nil,
-		[]string{"status preserved in an annotation of objects at v1: v2:.status.a" + manifests + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
+		"status: {type: object}", "status: {type: object, properties: {a: {type: string}}}", "{default: {to: .status.a, value: x}}",
+		[]string{"status preserved in an annotation of objects at v1: v2:.status.a" + exposes + "v1 with an older manifest reverts or deletes them: give v1 the same fields"},
 		"preserved at v1: v2:.status.a: give v1 the same fields",
 	},
 	"values that a rule cannot express": {
-		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: integer, minimum: 0, maximum: 9}}}", "{cast: {from: .status.a, to: .status.b, as: Seconds}}", both,
-		[]string{"status preserved in an annotation of objects at v2: v1:.status.a (values that spokes[0].rules[0] cannot express)" + rightsAndManifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
+		"status: {type: object, properties: {a: {type: string}}}", "status: {type: object, properties: {b: {type: integer, minimum: 0, maximum: 9}}}", "{cast: {from: .status.a, to: .status.b, as: Seconds}}",
+		[]string{"status preserved in an annotation of objects at v2: v1:.status.a (values that spokes[0].rules[0] cannot express)" + exposes + "v2 with an older manifest reverts or deletes them: give v2 the same fields"},
 		"preserved at v2: v1:.status.a (values that spokes[0].rules[0] cannot express): give v2 the same fields",
 	},
 }
@@ -106,18 +96,14 @@ func (test *statusTest) compile(t *testing.T, action string) Result {
 	t.Helper()
 	crd := widgets(t, map[string]string{"v1": test.v1, "v2": test.v2})
 	for i := range crd.Spec.Versions {
-		version := &crd.Spec.Versions[i]
-		if version.Served = true; slices.Contains(test.subresource, version.Name) {
-			version.Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
-		}
+		crd.Spec.Versions[i].Served = true
 	}
 	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1, rules: ["+test.rules+"]}]}")
 	rules.PreservedStatus = v1alpha1.PreservedStatusAction(action)
 	return Compile(crd, rules)
 }
 
-// TestPreservedStatusOfSpokes checks that fields of several spokes are one warning, except fields
-// behind a status subresource.
+// TestPreservedStatusOfSpokes checks that fields of several spokes are one warning.
 func TestPreservedStatusOfSpokes(t *testing.T) {
 	crd := widgets(t, map[string]string{
 		"v1": "status: {type: object, properties: {a: {type: string}}}",
@@ -125,10 +111,9 @@ func TestPreservedStatusOfSpokes(t *testing.T) {
 		"v3": "status: {type: object, properties: {c: {type: string}}}",
 		"v4": "status: {type: object}",
 	})
-	crd.Spec.Versions[1].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
 	result := Compile(crd, from[v1alpha1.DeclarativeConverter](t, "{hub: v4, spokes: [{version: v1}, {version: v2}, {version: v3}]}"))
 	const begin, end = "status preserved in an annotation of objects at v4: ", "v4 with an older manifest reverts or deletes them: give v4 the same fields"
-	want := []string{begin + "v1:.status.a, v3:.status.c" + manifests + end, begin + "v2:.status.b" + rightsAndManifests + end}
+	want := []string{begin + "v1:.status.a, v2:.status.b, v3:.status.c" + exposes + end}
 	expect.Equal(t, "result.Warnings", want, result.Warnings)
 }
 
@@ -141,6 +126,6 @@ func TestPreservedStatusUnserved(t *testing.T) {
 		"v2": "status: {type: object, properties: {b: {type: string}}}",
 	})
 	rules := from[v1alpha1.DeclarativeConverter](t, "{hub: v2, spokes: [{version: v1}]}")
-	want := []string{"status preserved in an annotation of objects at v2: v1:.status.a" + manifests + "v2 with an older manifest reverts or deletes them: give v2 the same fields"}
+	want := []string{"status preserved in an annotation of objects at v2: v1:.status.a" + exposes + "v2 with an older manifest reverts or deletes them: give v2 the same fields"}
 	expect.Equal(t, "warnings", want, Compile(crd, rules).Warnings)
 }
