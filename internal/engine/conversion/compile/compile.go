@@ -205,7 +205,7 @@ type compiler struct {
 	traversed   []traversal
 	rulePaths   []rulePaths
 	// small is the size of all that is preserved besides fields, in bytes.
-	small int64
+	small int
 	// rule is the rule that is being compiled.
 	rule *policyRule
 

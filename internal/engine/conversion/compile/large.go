@@ -6,7 +6,6 @@ package compile
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,18 +25,17 @@ const (
 	// maxUncheckedCount limits the number of annotations, so that adding up their sizes costs
 	// little.
 	maxUncheckedCount = 500
-	// maxUncheckedTexts limits all texts without maxLength, in bytes, including their escapes.
-	maxUncheckedTexts = 96 << 10
-	// maxUncheckedOthers limits all other fields that may be preserved, in bytes.
+	// maxUncheckedTexts limits all texts that may be preserved, in characters, each of which an annotation may write as 6 bytes:
+	// 96 KiB.
+	maxUncheckedTexts = 16 << 10
+	// maxUncheckedFields limits the number of such texts, so that the expression stays short.
+	maxUncheckedFields = 100
+	// maxUncheckedOthers limits all that annotations have besides texts, in bytes.
 	maxUncheckedOthers = 16 << 10
-	// escapeSize is the maximum size of a character in an annotation, in bytes.
-	escapeSize = 6
-	// aroundField is the size of an annotation's syntax for a field, besides pointer and value.
-	aroundField = 96
+	// fieldSize is the size of a field in an annotation, in bytes, without its pointer and without a text: a number has less
+	// than 32.
+	fieldSize = 128
 )
-
-// unbounded is the size of a value that a schema does not limit.
-const unbounded = math.MaxInt64
 
 // MarkedCondition is a CEL expression that is true for every object whose annotations say that data
 // was omitted. It is false for objects that users write.
@@ -77,9 +75,9 @@ type sizes struct {
 	found bool
 	// unbounded reports whether there is a field whose size no expression can compute.
 	unbounded bool
-	// bounded is the total size of all fields with a limit, in bytes.
-	bounded int64
-	// texts are expressions for texts without a limit, by JSON pointer.
+	// others is the total size of all that is no text, in bytes.
+	others int
+	// texts are expressions for texts, by JSON pointer.
 	texts map[string]string
 }
 
@@ -87,16 +85,16 @@ type sizes struct {
 // is empty if none can be.
 func (s *sizes) condition() string {
 	switch {
-	case s.unbounded || s.bounded > maxUncheckedOthers:
+	case s.unbounded || s.others > maxUncheckedOthers || len(s.texts) > maxUncheckedFields:
 		return "true"
 	case len(s.texts) == 0:
 		return ""
 	}
-	var large []string
+	var all []string
 	for _, place := range slices.Sorted(maps.Keys(s.texts)) {
-		large = append(large, fmt.Sprintf("size(%s) > %d", s.texts[place], maxUncheckedTexts/escapeSize/len(s.texts)))
+		all = append(all, "size("+s.texts[place]+")")
 	}
-	return strings.Join(large, " || ")
+	return fmt.Sprintf("%s > %d", strings.Join(all, " + "), maxUncheckedTexts)
 }
 
 // addSizes adds what may be preserved of both versions.
@@ -104,7 +102,7 @@ func (c *compiler) addSizes(all map[string]*sizes) {
 	for _, ofHub := range []bool{false, true} {
 		root, otherRoot := c.root().sides(ofHub)
 		s, others := sizesOf(root.version, all), sizesOf(otherRoot.version, all)
-		s.found, s.bounded = s.found || c.small > 0, plus(s.bounded, c.small)
+		s.found, s.others = s.found || c.small > 0, s.others+c.small
 		for _, f := range c.frames {
 			own, other := f.sides(ofHub)
 			add := func(path conversion.Path) {
@@ -146,34 +144,52 @@ func untilEach(path conversion.Path) conversion.Path {
 }
 
 // addSmall notes that something small may be preserved at a path of either version: that it is empty, or absent.
-func (c *compiler) addSmall(path conversion.Path) {
-	c.small = plus(c.small, int64(2*len(path.Pointer())+aroundField))
-}
+func (c *compiler) addSmall(path conversion.Path) { c.small += sizeAround(path) }
+
+// sizeAround returns the size of a field in an annotation, with its pointer.
+func sizeAround(path conversion.Path) int { return 2*len(path.Pointer()) + fieldSize }
 
 // field adds a field. A list or map counts as a whole, if the field is in its elements. Labels are short, and annotations have
 // their own limit.
-func (s *sizes) field(path conversion.Path, own *schema.Structural) {
+func (s *sizes) field(path conversion.Path, root *schema.Structural) {
 	s.found = true
 	if isText(path) {
 		return
 	}
+	of, isFixed := root, true
 	path = untilEach(path)
-	of, _ := resolveIn(own, path)
-	s.value(of, path, !nullableOn(own, path))
+	for _, segment := range path {
+		if isFixed = isFixed && hasFixedType(of); of == nil {
+			break
+		}
+		of = childOf(of, segment)
+	}
+	s.value(of, path, isFixed)
 }
 
-// value adds a value at a path. isFixed is true if nothing but a value of its type can be there.
+// value adds a value at a path. isFixed is true if nothing but objects can be around it: an expression would fail on any other
+// value.
 func (s *sizes) value(of *schema.Structural, path conversion.Path, isFixed bool) {
-	size, isText := strictSize(of)
-	switch around := int64(2*len(path.Pointer()) + aroundField); {
-	case size < unbounded:
-		s.bounded = plus(s.bounded, plus(size, around))
-	case isText && isFixed:
-		s.bounded = plus(s.bounded, around)
+	isFixed = isFixed && hasFixedType(of)
+	switch {
+	case of != nil && slices.Contains([]string{"boolean", "integer", "number"}, of.Type):
+		s.others += sizeAround(path)
+	case isFixed && of.Type == "string":
+		s.others += sizeAround(path)
 		s.texts[path.Pointer()] = textExpression(path)
+	case isFixed && isStruct(of) && !holdsAnything(of):
+		s.others += sizeAround(path)
+		for name, property := range of.Properties {
+			s.value(&property, append(slices.Clip(path), name), true)
+		}
 	default:
 		s.unbounded = true
 	}
+}
+
+// hasFixedType reports whether a field can have no value but one of the type of its schema.
+func hasFixedType(s *schema.Structural) bool {
+	return s != nil && !s.Nullable && !s.XIntOrString && !s.XEmbeddedResource
 }
 
 // textExpression returns an expression for a text that may be absent.
@@ -184,82 +200,4 @@ func textExpression(path conversion.Path) string {
 		expression.WriteString("[?" + strconv.Quote(name) + "]")
 	}
 	return expression.String() + ".orValue('')"
-}
-
-// nullableOn reports whether a field, or an object above it, may have a value that its type does
-// not say. An expression on such a field would fail.
-func nullableOn(own *schema.Structural, path conversion.Path) bool {
-	for i := range len(path) + 1 {
-		at, err := resolveIn(own, path[:i])
-		if err != nil || at.Nullable || at.XIntOrString || at.XEmbeddedResource {
-			return true
-		}
-	}
-	return false
-}
-
-// strictSize returns the maximum size of a value, in bytes, and whether it is a text. It assumes no limit that the schema does
-// not have.
-func strictSize(s *schema.Structural) (size int64, isText bool) {
-	const number = 32
-	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || s.XIntOrString {
-		return unbounded, false
-	}
-	v := validationOf(s)
-	switch s.Type {
-	case "boolean", "integer", "number":
-		return number, false
-	case "string":
-		return strictText(v), true
-	case "array":
-		if s.Items == nil || v.MaxItems == nil {
-			return unbounded, false
-		}
-		one, _ := strictSize(s.Items)
-		return times(plus(one, 1), *v.MaxItems), false
-	case "object":
-		return strictObject(s), false
-	}
-	return unbounded, false
-}
-
-func strictText(v schema.ValueValidation) int64 {
-	longest := int64(0)
-	for _, value := range v.Enum {
-		if text, isText := value.Object.(string); isText {
-			longest = max(longest, int64(len(text)))
-		}
-	}
-	switch {
-	case len(v.Enum) > 0:
-		return times(longest+1, escapeSize)
-	case v.MaxLength != nil:
-		return times(*v.MaxLength+1, escapeSize)
-	}
-	return unbounded
-}
-
-func strictObject(s *schema.Structural) (size int64) {
-	if s.AdditionalProperties != nil {
-		return unbounded // its keys have no maximum length
-	}
-	for name, property := range s.Properties {
-		one, _ := strictSize(&property)
-		size = plus(size, plus(one, int64(len(name)*escapeSize+aroundField)))
-	}
-	return size
-}
-
-func plus(a, b int64) int64 {
-	if a > unbounded-b {
-		return unbounded
-	}
-	return a + b
-}
-
-func times(a, b int64) int64 {
-	if b > 0 && a > unbounded/b {
-		return unbounded
-	}
-	return a * b
 }

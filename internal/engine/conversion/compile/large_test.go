@@ -44,7 +44,7 @@ func evaluatesTrue(t *testing.T, condition, operation, object, oldObject string)
 func TestAdmissionCondition(t *testing.T) {
 	const text, short = "{type: string}", "{type: string, maxLength: 100}"
 	list := func(items string) string { return "{type: array, items: {type: object, properties: {" + items + "}}}" }
-	large, small := `"`+strings.Repeat("x", 20000)+`"`, `"x"`
+	large, half, small := `"`+strings.Repeat("x", 20000)+`"`, `"`+strings.Repeat("x", 10000)+`"`, `"x"`
 	for name, test := range map[string]struct {
 		v1, v2, rules string
 		fields        string
@@ -61,7 +61,10 @@ func TestAdmissionCondition(t *testing.T) {
 		"a nullable text":                 {"b: " + text, "a: {type: string, nullable: true}", "", `"a":null`, true},
 		"a list":                          {"b: " + text, "a: " + list("x: "+text), "", `"a":[]`, true},
 		"elements of both":                {"l: " + list("x: "+text), "l: " + list("x: "+text+", z: "+text), "", `"l":[]`, true},
-		"bounded elements":                {"l: " + list("x: "+short), "l: {maxItems: 10, " + list("x: " + short + ", z: " + short)[1:], "", `"l":[]`, false},
+		"an object with a short text":     {"b: " + text, "o: {type: object, properties: {x: " + text + ", n: {type: integer}}}", "", `"o":{"x":` + small + `,"n":1}`, false},
+		"an object with a long text":      {"b: " + text, "o: {type: object, properties: {x: " + text + ", n: {type: integer}}}", "", `"o":{"x":` + large + `}`, true},
+		"several texts":                   {"b: " + text, "a: " + text + ", c: " + text, "", `"a":` + half + `,"c":` + half, true},
+		"one of them":                     {"b: " + text, "a: " + text + ", c: " + text, "", `"a":` + half, false},
 		"a map":                           {"b: " + text, "a: {type: object, additionalProperties: {type: integer}}", "", `"a":{}`, true},
 		"texts that a rule cannot print":  {"h: " + text, "x: " + text + ", z: " + text, `{format: {from: .h, template: "{x}:{z}", to: {x: .x, z: .z}}}`, `"x":` + large, true},
 		"short texts that it might print": {"h: " + text, "x: " + text + ", z: " + text, `{format: {from: .h, template: "{x}:{z}", to: {x: .x, z: .z}}}`, `"x":` + small, false},
