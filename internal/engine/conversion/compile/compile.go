@@ -175,7 +175,6 @@ func compileSpoke(
 			c.addRules(spokes.rules[at])
 		}
 	}
-	c.checkTraversed()
 	if len(c.errs) == 0 {
 		c.assignLeaves()
 	}
@@ -202,7 +201,6 @@ type compiler struct {
 	rules conversion.Scope
 	// differences describe how the schemas of conflicting fields differ, for a warning.
 	differences []string
-	traversed   []traversal
 	rulePaths   []rulePaths
 	// small is the size of all that is preserved besides fields, in bytes.
 	small int

@@ -85,11 +85,6 @@ func (c *compiler) scopeOfOne(at spot, ofHub bool, fldPath place, text v1alpha1.
 		c.invalid(fldPath, text, "goes through %s, which version %s does not have: name the list or map itself", scope.shown(ofHub), other.version)
 		return nil, nil, false
 	}
-	for i, segment := range at.path {
-		if segment == conversion.Each {
-			c.traversed = append(c.traversed, traversal{spot{at.in, at.path[:i]}, !ofHub, fldPath, text})
-		}
-	}
 	if !c.checkScope(at, at, fldPath, text) {
 		return nil, nil, false
 	}

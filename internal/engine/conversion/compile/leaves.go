@@ -9,28 +9,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
-
-// traversal is a list or map that a rule for one side goes through. No rule may claim it on the other side.
-type traversal struct {
-	spot
-	// ofHub is the other side.
-	ofHub   bool
-	fldPath place
-	text    v1alpha1.Path
-}
-
-// checkTraversed checks the lists and maps that rules go through. It runs after all rules are known.
-func (c *compiler) checkTraversed() {
-	for _, p := range c.traversed {
-		own, _ := p.in.sides(p.ofHub)
-		if claim := claimOf(own.claims, p.path); claim != nil {
-			c.invalid(p.fldPath, p.text, "goes through %s, which belongs to %s in version %s: name the list or map itself", p.shown(p.ofHub), claim.fldPath, own.version)
-		}
-	}
-}
 
 // checkCollision checks that the other side has no field of its own at the path of a field that a rule sets: users mistake one
 // for the other.
@@ -298,9 +278,23 @@ func elementsOf(s *schema.Structural) *schema.Structural {
 	return valuesOf(s)
 }
 
+// checkTraversed checks that no rule is for the elements of a list or map that the other side has for another rule.
+func (f *frame) checkTraversed(list conversion.Path, of *side) {
+	_, other := f.sides(of.isHub)
+	for _, claim := range of.claims {
+		taken := claimOf(other.claims, list)
+		if taken != nil && len(claim.path) > len(list) && claim.path.HasPrefix(list) && claim.path[len(list)] == conversion.Each {
+			f.invalid(claim.fldPath, claim.shown(of.isHub).String(), "goes through %s, which belongs to %s in version %s: name the list or map itself", of.shown(list), taken.fldPath, other.version)
+		}
+	}
+}
+
 // preserveUnclaimed preserves a field of one side: as a whole, or, if rules claim a part, the rest
 // piece by piece.
 func (f *frame) preserveUnclaimed(cur cursor, s *schema.Structural, of *side) {
+	if elementsOf(s) != nil {
+		f.checkTraversed(cur.full, of)
+	}
 	if s.Items != nil || !hasClaimBelow(of.claims, cur.full) {
 		f.preserve(cur, of, false)
 		return
