@@ -115,7 +115,6 @@ func TestWhereRefused(t *testing.T) {
 		lists: {type: array, items: {type: array, items: {type: object, properties: {a: {type: string}}}}}, map: {type: object, additionalProperties: {type: object, properties: {a: {type: string}}}},
 		keyed: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a], items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}}`
 	for name, test := range map[string]struct{ rules, want string }{
-		"neither side":    {`{each: {from: .spec.list, to: .spec.list, where: [{values: [a]}]}}`, "set from, for a field of the spoke's elements, or to, for one of the hub's"},
 		"elements":        {`{each: {from: ".spec.list[*]", to: ".spec.list[*]", where: [{to: .a}]}}`, "ends with [*]: name the list or map itself"},
 		"lists of lists":  {`{each: {from: .spec.lists, to: .spec.lists, where: [{to: .a}]}}`, ".a"},
 		"unknown list":    {`{each: {from: .spec.lis, to: .spec.list, where: [{to: .a}]}}`, ".spec.list"},

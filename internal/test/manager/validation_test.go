@@ -69,6 +69,7 @@ func TestAdmission(t *testing.T) {
 		"a group twice":                             {name, "{converter: {type: Declarative, declarative: {hub: v1, ruleGroups: [{name: a, rules: [{drop: {from: .a}}]}, {name: a, rules: [{drop: {from: .b}}]}], spokes: [{version: v2}]}}}", "Duplicate value"},
 		"a group without rules":                     {name, "{converter: {type: Declarative, declarative: {hub: v1, ruleGroups: [{name: a, rules: []}], spokes: [{version: v2}]}}}", "ruleGroups[0].rules"},
 		"a group without a name":                    {name, "{converter: {type: Declarative, declarative: {hub: v1, ruleGroups: [{name: '', rules: [{drop: {from: .a}}]}], spokes: [{version: v2}]}}}", "ruleGroups[0].name"},
+		"a group of no rules":                       {name, "{converter: {type: Declarative, declarative: {hub: v1, ruleGroups: [{name: a, rules: []}], spokes: [{version: v2}]}}}", "should have at least 1 items"},
 		"a group with an invalid rule":              {name, "{converter: {type: Declarative, declarative: {hub: v1, ruleGroups: [{name: a, rules: [{drop: {}}]}], spokes: [{version: v2}]}}}", "set from, for a field"},
 		"a use of half a path":                      {name, "{converter: {type: Declarative, declarative: {hub: v1, spokes: [{version: v2, rules: [{use: {group: a, from: .a}}]}]}}}", "set from and to"},
 		"a use of nothing":                          {name, "{converter: {type: Declarative, declarative: {hub: v1, spokes: [{version: v2, rules: [{use: {}}]}]}}}", "use.group"},

@@ -21,10 +21,6 @@ import (
 
 func (c *compiler) addCEL(of *policyRule, fldPath place) {
 	rule := of.CEL
-	if len(rule.Forward)+len(rule.Backward) == 0 {
-		c.refuse(fldPath, field.Required(fldPath.Child("forward").path, "write the expressions that compute the fields of to, those of from in backward, or both"))
-		return
-	}
 	spoke, spokeOK := c.celSide(false, rule.From, rule.Backward, rule.Forward, fldPath.Child("from"), fldPath.Child("backward"))
 	hub, hubOK := c.celSide(true, rule.To, rule.Forward, rule.Backward, fldPath.Child("to"), fldPath.Child("forward"))
 	if !spokeOK || !hubOK {

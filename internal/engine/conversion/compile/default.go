@@ -17,10 +17,7 @@ import (
 func (c *compiler) addDefault(of *policyRule, fldPath place) {
 	rule := of.Default
 	rulePath := fldPath
-	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
-	if !ok {
-		return
-	}
+	text, ofHub, fldPath := oneOf(rule.From, rule.To, fldPath)
 	at, found, ok := c.claim(ofHub, text, fldPath)
 	if !ok {
 		return
@@ -61,19 +58,12 @@ func (c *compiler) defaultOf(rule *v1alpha1.DefaultRule, s *schema.Structural, f
 	return nil, "", false
 }
 
-// setOneField is the advice for a rule that needs one of from and to, and has neither or both.
-const setOneField = "set from, for a field that only the spoke has, or to, for one that only the hub has"
-
-// oneOf returns the path of a rule that has either from or to.
-func (c *compiler) oneOf(from, to v1alpha1.Path, fldPath place, advice string) (text v1alpha1.Path, ofHub bool, child place, ok bool) {
-	switch {
-	case (from == "") == (to == ""):
-		c.invalid(fldPath, "", "%s", advice)
-		return "", false, place{}, false
-	case from == "":
-		return to, true, fldPath.Child("to"), true
+// oneOf returns the path of a rule that has either from or to, as API servers require.
+func oneOf(from, to v1alpha1.Path, fldPath place) (text v1alpha1.Path, ofHub bool, child place) {
+	if from == "" {
+		return to, true, fldPath.Child("to")
 	}
-	return from, false, fldPath.Child("from"), true
+	return from, false, fldPath.Child("from")
 }
 
 // scopeOfOne returns the scope of a rule for one side, and the path of its field there. The lists and maps on the path must
@@ -93,10 +83,7 @@ func (c *compiler) scopeOfOne(at spot, ofHub bool, fldPath place, text v1alpha1.
 
 func (c *compiler) addDrop(of *policyRule, fldPath place) {
 	rule := of.Drop
-	text, ofHub, fldPath, ok := c.oneOf(rule.From, rule.To, fldPath, setOneField)
-	if !ok {
-		return
-	}
+	text, ofHub, fldPath := oneOf(rule.From, rule.To, fldPath)
 	at, _, ok := c.claim(ofHub, text, fldPath)
 	if !ok {
 		return

@@ -195,10 +195,7 @@ type selection struct {
 
 // addCondition adds the selection of elements to the collection.
 func (f *frame) addCondition(where *v1alpha1.EachCondition, p pairing, fldPath place) {
-	text, ofHub, child, ok := f.oneOf(where.From, where.To, fldPath, "set from, for a field of the spoke's elements, or to, for one of the hub's")
-	if !ok {
-		return
-	}
+	text, ofHub, child := oneOf(where.From, where.To, fldPath)
 	own, _ := f.sides(ofHub)
 	path, found, ok := f.fieldIn(own, text, child)
 	switch isKey := ok && len(path) == 1 && slices.Contains(own.value.XListMapKeys, path[0]); {

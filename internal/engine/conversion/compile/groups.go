@@ -114,7 +114,9 @@ const maxPath = 1024
 // expand replaces the rules that use groups. If the groups are not valid, they have no rules.
 func expand(converter *v1alpha1.DeclarativeConverter) *expansion {
 	x := &expansion{groups: converter.RuleGroups, used: map[v1alpha1.RuleGroupName]bool{}}
-	x.checkGroups()
+	for i, group := range x.groups {
+		x.checkUses(group.Rules, groupPath(i))
+	}
 	valid := len(x.errs) == 0
 	for i := range converter.Spokes {
 		x.checkUses(converter.Spokes[i].Rules, rulesPath(i))
@@ -191,20 +193,6 @@ func within(use *v1alpha1.UseRule, rules []v1alpha1.Rule) []v1alpha1.Rule {
 	return within
 }
 
-// checkGroups checks that the groups can be expanded.
-func (x *expansion) checkGroups() {
-	for i, group := range x.groups {
-		at := groupPath(i)
-		if x.group(group.Name) != i {
-			x.errs = append(x.errs, field.Duplicate(declarativePath.Child("ruleGroups").Index(i).Child("name"), group.Name))
-		}
-		if len(group.Rules) == 0 {
-			x.errs = append(x.errs, field.Required(at, "write the rules of the group, or remove it"))
-		}
-		x.checkUses(group.Rules, at)
-	}
-}
-
 // checkUses checks that the groups exist that rules use.
 func (x *expansion) checkUses(rules []v1alpha1.Rule, at *field.Path) {
 	for i, rule := range rules {
@@ -213,8 +201,6 @@ func (x *expansion) checkUses(rules []v1alpha1.Rule, at *field.Path) {
 		}
 		if own := at.Index(i).Child("use"); x.group(rule.Use.Group) < 0 {
 			x.errs = append(x.errs, field.Invalid(own.Child("group"), rule.Use.Group, "is no group of ruleGroups, which has "+x.names()+": correct the name, or add the group"))
-		} else if (rule.Use.From == "") != (rule.Use.To == "") {
-			x.errs = append(x.errs, field.Invalid(own, "", "set from and to, the paths of an object in the spoke and in the hub, or neither, for the whole object"))
 		}
 	}
 }

@@ -29,9 +29,6 @@ func (c *compiler) addValues(of *policyRule, fldPath place) {
 	case !slices.Contains(tableTypes, hub):
 		c.invalid(fldPath.Child("to"), rule.To, "is of type %s: a table is for strings, booleans and integers", hub)
 		return
-	case len(rule.Table) == 0:
-		c.refuse(fldPath.Child("table"), field.Required(fldPath.Child("table").path, "write the values, for example {from: Allow, to: Parallel}"))
-		return
 	}
 	for i, pair := range rule.Table {
 		fldPath := fldPath.Child("table").Index(i)
