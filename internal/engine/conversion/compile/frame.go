@@ -157,17 +157,6 @@ func (s spot) isIn(scope spot) bool {
 	return false
 }
 
-// upTo returns what is around the field in a frame, or the field itself, and reports whether it is in that frame.
-func (s spot) upTo(f *frame) (around spot, isIn bool) {
-	for s.in != f {
-		if s.in.rule == nil {
-			return s, false
-		}
-		s = s.in.around.child("")
-	}
-	return s, true
-}
-
 // lists returns the lists and maps around a field by their elements, the outermost first.
 func (s spot) lists() (elements []spot) {
 	for s = s.scope(); s.in != nil; s = s.beyond() {

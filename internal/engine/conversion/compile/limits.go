@@ -188,7 +188,7 @@ func (w *limitWalker) ruleCause(to *claim) string {
 func (w *limitWalker) optionalSources(to *claim) []string {
 	var lacking []string
 	for _, from := range w.claimsOf(to.rule, !w.ofHub) {
-		switch field := optional(from, *to); {
+		switch field := w.optional(from, *to); {
 		case field != nil:
 			lacking = append(lacking, field.String())
 		case to.rule.Format != nil:
@@ -199,27 +199,21 @@ func (w *limitWalker) optionalSources(to *claim) []string {
 }
 
 // optional returns the first field on the path of a claim that an object of its side may lack, nil if it has
-// all of them. A prefix that the claim of the other side shares exists on both sides or on neither.
-func optional(from, to claim) conversion.Path {
-	in := from.in
-	shared, within := to.upTo(in)
-	for !within {
-		outer := in.around.in
-		if _, within = to.upTo(outer); within {
-			return in.name(from.ofHub)
-		}
-		in = outer
-	}
-	own, _ := in.sides(from.ofHub)
-	current := own.schema
-	for i, segment := range from.path {
-		at := from.path[:i+1]
-		isShared := len(shared.path) > i+1 && len(from.path) > i+1 && shared.path[:i+1].HasPrefix(at)
-		if segment != conversion.Each && !isShared && !from.isText() && valuesOf(current) == nil && !isAlwaysSet(current, segment) && !in.hasField(at, from.ofHub) {
-			return own.shown(at)
-		}
-		if from.isText() || segment != conversion.Each && valuesOf(current) != nil {
-			return own.shown(from.path) // no one can require a label, or a key of a map
+// all of them. What is also around the claim of the other side exists on both sides or on neither.
+func (c *compiler) optional(from, to claim) conversion.Path {
+	path, other := from.shown(from.ofHub), to.shown(from.ofHub)
+	own, _ := from.in.sides(from.ofHub)
+	root, _ := c.root().sides(from.ofHub)
+	current := root.schema
+	for i, segment := range path {
+		at := path[:i+1]
+		isAround := len(path) > i+1 && len(other) > i+1 && other.HasPrefix(at)
+		switch {
+		case from.isText() || !isAround && segment != conversion.Each && valuesOf(current) != nil:
+			return path // no one can require a label, or a key of a map
+		case isAround, segment == conversion.Each, isAlwaysSet(current, segment):
+		case len(at) <= len(own.at) || !from.in.hasField(at[len(own.at):], from.ofHub):
+			return at
 		}
 		if current = childOf(current, segment); current == nil {
 			return nil
