@@ -222,11 +222,7 @@ const mostElements = 3 << 19 / 10
 func elementsAround(scope spot) uint64 {
 	count := uint64(1)
 	for _, elements := range scope.lists() {
-		collection := elements.in.spoke.value
-		if len(elements.path) > 0 {
-			collection, _ = elements.in.spoke.resolve(elements.parent().path)
-		}
-		if collection != nil {
+		if collection, _ := elements.collection(); collection != nil {
 			count = min(count*celcheck.Elements(collection), mostElements)
 		}
 	}

@@ -168,6 +168,14 @@ func (s spot) lists() (elements []spot) {
 	return elements
 }
 
+// collection returns the schemas of the list or map that has the elements of a scope, nil on a side that has none.
+func (s spot) collection() (spoke, hub *schema.Structural) {
+	root := s.in.root()
+	spoke, _ = resolveIn(root.spoke.schema, withoutEach(s.shown(false)))
+	hub, _ = resolveIn(root.hub.schema, withoutEach(s.shown(true)))
+	return spoke, hub
+}
+
 // commonScope returns the innermost scope that has all fields.
 func commonScope(spots ...spot) spot {
 	scope := spots[0].scope()

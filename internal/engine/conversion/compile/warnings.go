@@ -4,6 +4,8 @@
 package compile
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -36,7 +38,6 @@ func describeDifference(path conversion.Path, differs string) string {
 // element that a client edits at the other version is no longer recognised.
 func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 	byList := map[string][]string{}
-	var lists []string
 	for _, leaf := range leaves {
 		if leaf.Owner != OwnerPreserved {
 			continue
@@ -46,13 +47,10 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 			continue
 		}
 		if list := listWithoutKeys(c.locate(path, leaf.Version != leaf.Spoke)); list != "" {
-			if byList[list] == nil {
-				lists = append(lists, list)
-			}
 			byList[list] = append(byList[list], leaf.Version+":"+leaf.Root)
 		}
 	}
-	for _, list := range lists {
+	for _, list := range slices.Sorted(maps.Keys(byList)) {
 		c.warn("the elements of %s have no keys: what is preserved of one (%s) is lost once that element is edited in the other version: give the list x-kubernetes-list-type: map and keys, in both versions",
 			list, few(byList[list]))
 	}
@@ -62,17 +60,9 @@ func (c *compiler) warnListsWithoutKeys(leaves []FieldVerdict) {
 // is empty if there is none.
 func listWithoutKeys(at spot) string {
 	for _, elements := range at.lists() {
-		spoke, hub, key := elements.in.spoke.value, elements.in.hub.value, elements.in.collection.Key
-		if len(elements.path) > 0 {
-			var errSpoke, errHub error
-			list := elements.parent().path
-			spoke, errSpoke = elements.in.spoke.resolve(list)
-			if hub, errHub = elements.in.hub.resolve(list); errSpoke != nil || errHub != nil {
-				return ""
-			}
-			key = ""
-		}
-		if key == "" && spoke.Items != nil && hub.Items != nil && sharedKeys(elements, spoke, hub) == nil {
+		spoke, hub := elements.collection()
+		hasKey := len(elements.path) == 0 && elements.in.collection.Key != ""
+		if !hasKey && spoke != nil && hub != nil && spoke.Items != nil && hub.Items != nil && sharedKeys(elements, spoke, hub) == nil {
 			return withoutEach(elements.shown(true)).String()
 		}
 	}
