@@ -180,8 +180,8 @@ func compileSpoke(
 	}
 	if len(c.errs) == 0 {
 		ruleset.Spokes = append(ruleset.Spokes, conversion.Spoke{Version: version, Root: c.rules})
-		c.addSizes(large)
 		leaves := c.leaves()
+		c.addSizes(large, leaves)
 		result.Leaves = append(result.Leaves, leaves...)
 		c.warnAll(leaves)
 	}

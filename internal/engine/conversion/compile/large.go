@@ -54,7 +54,7 @@ func admissionCondition(group string, of map[string]*sizes) string {
 	conditions := []string{largeAnnotations}
 	preserves := false
 	for _, version := range slices.Sorted(maps.Keys(of)) {
-		preserves = preserves || of[version].found
+		preserves = preserves || of[version].preserves()
 		if large := of[version].condition(); large != "" {
 			conditions = append(conditions, fmt.Sprintf("object.apiVersion == '%s/%s' && (%s)", group, version, large))
 		}
@@ -69,60 +69,58 @@ func admissionCondition(group string, of map[string]*sizes) string {
 var largeAnnotations = fmt.Sprintf("has(object.metadata.annotations) && (size(object.metadata.annotations) > %d || "+
 	"object.metadata.annotations.map(k, size(k) + size(object.metadata.annotations[k])).sum() > %d)", maxUncheckedCount, maxUncheckedAnnotations)
 
-// sizes is the maximum size of the preserved data of a version.
+// sizes is what may be preserved of a version.
 type sizes struct {
-	// found reports whether anything may be preserved.
-	found bool
 	// unbounded reports whether there is a field whose size no expression can compute.
 	unbounded bool
-	// others is the total size of all that is no text, in bytes.
-	others int
-	// texts are expressions for texts, by JSON pointer.
-	texts map[string]string
+	// small is the size of what is besides fields, in bytes.
+	small int
+	// fields are the others by their JSON pointers, texts with an expression for them.
+	fields map[string]string
 }
+
+// preserves reports whether anything may be preserved.
+func (s *sizes) preserves() bool { return s.unbounded || s.small > 0 || len(s.fields) > 0 }
 
 // condition returns an expression that is true for objects of the version that may be too large. It
 // is empty if none can be.
 func (s *sizes) condition() string {
+	var texts []string
+	others := s.small
+	for _, at := range slices.Sorted(maps.Keys(s.fields)) {
+		others += sizeAround(at)
+		if text := s.fields[at]; text != "" {
+			texts = append(texts, "size("+text+")")
+		}
+	}
 	switch {
-	case s.unbounded || s.others > maxUncheckedOthers || len(s.texts) > maxUncheckedFields:
+	case s.unbounded || others > maxUncheckedOthers || len(texts) > maxUncheckedFields:
 		return "true"
-	case len(s.texts) == 0:
+	case len(texts) == 0:
 		return ""
 	}
-	var all []string
-	for _, place := range slices.Sorted(maps.Keys(s.texts)) {
-		all = append(all, "size("+s.texts[place]+")")
-	}
-	return fmt.Sprintf("%s > %d", strings.Join(all, " + "), maxUncheckedTexts)
+	return fmt.Sprintf("%s > %d", strings.Join(texts, " + "), maxUncheckedTexts)
 }
 
-// addSizes adds what may be preserved of both versions.
-func (c *compiler) addSizes(all map[string]*sizes) {
-	for _, ofHub := range []bool{false, true} {
-		root, otherRoot := c.root().sides(ofHub)
-		s, others := sizesOf(root.version, all), sizesOf(otherRoot.version, all)
-		s.found, s.others = s.found || c.small > 0, s.others+c.small
-		for _, f := range c.frames {
-			own, other := f.sides(ofHub)
-			add := func(path conversion.Path) {
-				s.field(own.shown(path), root.schema)
-				list := untilEach(other.shown(path))
-				if found, err := resolveIn(otherRoot.schema, list); err == nil && elementsOf(found) != nil && len(list) < len(other.shown(path)) {
-					others.field(list, otherRoot.schema) // its elements may be known by what is in them
-				}
-			}
-			for _, path := range slices.Concat(own.preserved, own.partlyPreserved) {
-				add(path)
-			}
-			for _, claim := range own.claims {
-				if !claim.rule.copies && !claim.rule.drops() && c.frameOf(claim.rule) == nil {
-					add(claim.path)
-				}
-			}
-			if f.rule != nil && (f.collection.SpokeForm != f.collection.HubForm || len(f.selections) > 0) {
-				s.field(f.name(ofHub), root.schema)
-			}
+// addSizes adds what may be preserved of both versions, by the verdicts on their leaf fields.
+func (c *compiler) addSizes(all map[string]*sizes, leaves []FieldVerdict) {
+	root := c.root()
+	for _, of := range []*side{root.spoke, root.hub} {
+		s := sizesOf(of.version, all)
+		s.small += c.small
+		s.unbounded = s.unbounded || len(c.recursions) > 0 // a verdict is about the first level
+	}
+	for _, leaf := range leaves {
+		path, err := conversion.ParsePath(leaf.Path)
+		if err != nil || leaf.Owner == OwnerDropped || leaf.Owner == OwnerExact && !leaf.PartlyPreserved {
+			continue
+		}
+		ofHub := leaf.Version == root.hub.version
+		own, other := root.sides(ofHub)
+		sizesOf(own.version, all).field(path, own.schema)
+		there := c.locate(path, ofHub).shown(!ofHub)
+		if list := untilElements(there); len(list) < len(there) {
+			sizesOf(other.version, all).field(list, other.schema) // its elements may be known by what is in them
 		}
 	}
 }
@@ -130,58 +128,43 @@ func (c *compiler) addSizes(all map[string]*sizes) {
 // sizesOf returns the sizes of a version.
 func sizesOf(version string, all map[string]*sizes) *sizes {
 	if all[version] == nil {
-		all[version] = &sizes{texts: map[string]string{}}
+		all[version] = &sizes{fields: map[string]string{}}
 	}
 	return all[version]
 }
 
-// untilEach returns the part of a path that leads to the first list or map whose elements it goes through, or all of it.
-func untilEach(path conversion.Path) conversion.Path {
-	if i := slices.Index(path, conversion.Each); i >= 0 {
+// untilElements returns the part of a path that leads to the first list or map whose elements it goes through, or all of it.
+func untilElements(path conversion.Path) conversion.Path {
+	isElement := func(segment string) bool { return segment == conversion.Each || conversion.IsSelector(segment) }
+	if i := slices.IndexFunc(path, isElement); i >= 0 {
 		return path[:i]
 	}
 	return path
 }
 
-// addSmall notes that something small may be preserved at a path of either version: that it is empty, or absent.
-func (c *compiler) addSmall(path conversion.Path) { c.small += sizeAround(path) }
+// addSmall notes that something small may be preserved at a path of either version: that it is empty, null, or absent.
+func (c *compiler) addSmall(path conversion.Path) { c.small += sizeAround(path.Pointer()) }
 
 // sizeAround returns the size of a field in an annotation, with its pointer.
-func sizeAround(path conversion.Path) int { return 2*len(path.Pointer()) + fieldSize }
+func sizeAround(pointer string) int { return 2*len(pointer) + fieldSize }
 
-// field adds a field. A list or map counts as a whole, if the field is in its elements. Labels are short, and annotations have
-// their own limit.
-func (s *sizes) field(path conversion.Path, root *schema.Structural) {
-	s.found = true
-	if isText(path) {
-		return
-	}
-	of, isFixed := root, true
-	path = untilEach(path)
+// field adds a leaf field. A list or map counts as a whole, if the field is in its elements. Labels are short, and annotations
+// have their own limit.
+func (s *sizes) field(path conversion.Path, of *schema.Structural) {
+	path = untilElements(path)
+	isFixed := of.Type == "object"
 	for _, segment := range path {
-		if isFixed = isFixed && hasFixedType(of); of == nil {
+		if isText(path) || of == nil {
 			break
 		}
 		of = childOf(of, segment)
+		isFixed = isFixed && hasFixedType(of)
 	}
-	s.value(of, path, isFixed)
-}
-
-// value adds a value at a path. isFixed is true if nothing but objects can be around it: an expression would fail on any other
-// value.
-func (s *sizes) value(of *schema.Structural, path conversion.Path, isFixed bool) {
-	isFixed = isFixed && hasFixedType(of)
 	switch {
-	case of != nil && slices.Contains([]string{"boolean", "integer", "number"}, of.Type):
-		s.others += sizeAround(path)
+	case isText(path), of != nil && slices.Contains([]string{"boolean", "integer", "number"}, of.Type):
+		s.fields[path.Pointer()] = ""
 	case isFixed && of.Type == "string":
-		s.others += sizeAround(path)
-		s.texts[path.Pointer()] = textExpression(path)
-	case isFixed && isStruct(of) && !holdsAnything(of):
-		s.others += sizeAround(path)
-		for name, property := range of.Properties {
-			s.value(&property, append(slices.Clip(path), name), true)
-		}
+		s.fields[path.Pointer()] = textExpression(path)
 	default:
 		s.unbounded = true
 	}

@@ -45,6 +45,7 @@ func (f *frame) preserveNulls(cur cursor, spoke, hub *schema.Structural) {
 	}
 	if losesNull(spoke, hub) || losesNull(hub, spoke) {
 		f.noteNotRoundTrippable(cur, spoke, hub)
+		f.addSmall(f.hub.shown(cur.full))
 		f.addLeaf(cur, f.spoke, conversion.LeafField{Path: cur.local, Null: true})
 		f.addLeaf(cur, f.hub, conversion.LeafField{Path: cur.local, Null: true})
 	}
