@@ -24,13 +24,14 @@ func (c *compiler) finish(scope *conversion.Scope, above [2]conversion.Path) {
 	}
 	for i := range scope.Collections {
 		collection := &scope.Collections[i]
-		atHub := slices.Concat(above[1], collection.Hub)
-		spoke, errSpoke := resolve(c.root().spoke.schema, slices.Concat(above[0], collection.Spoke))
-		hub, errHub := resolve(c.root().hub.schema, atHub)
-		if errSpoke == nil && errHub == nil && collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
-			collection.Keys = sharedKeys(c.locate(append(atHub, conversion.Each), true), spoke, hub)
+		inside := [2]conversion.Path{collection.Inside(false, above[0]), collection.Inside(true, above[1])}
+		if collection.SpokeForm == conversion.FormList && collection.HubForm == conversion.FormList {
+			elements := c.locate(inside[1], true)
+			if spoke, hub := elements.collection(); spoke != nil && hub != nil {
+				collection.Keys = sharedKeys(elements, spoke, hub)
+			}
 		}
-		c.finish(&collection.Scope, [2]conversion.Path{collection.Inside(false, above[0]), collection.Inside(true, above[1])})
+		c.finish(&collection.Scope, inside)
 	}
 }
 

@@ -193,7 +193,7 @@ func (f *frame) pair(cur cursor, spoke, hub *schema.Structural) {
 	case ruled:
 		f.preserveRest(cur, spoke, hub, differs)
 	default:
-		f.differences = append(f.differences, describeDifference(at, differs))
+		f.differences = append(f.differences, differs)
 		f.preserveBoth(cur, spoke, hub)
 	}
 }

@@ -22,7 +22,6 @@ import (
 // less. The API server does not validate the result of a conversion, so such an object can be read, and its next write is
 // refused. This includes fields that are dropped or preserved: an object that was created on the other side never had them.
 func (c *compiler) warnLimits() {
-	var warnings []string
 	for _, ofHub := range []bool{true, false} {
 		var required, limits []string
 		for _, f := range c.frames {
@@ -35,11 +34,10 @@ func (c *compiler) warnLimits() {
 				target.version, source.version, few(required), target.version, target.version)
 		}
 		if len(limits) > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s allows less than %s: %s: an object from %s that goes beyond can be read at %s, and not be written there: let the schema of %s allow as much",
-				target.version, source.version, few(limits), source.version, target.version, target.version))
+			c.warn("%s allows less than %s: %s: an object from %s that goes beyond can be read at %s, and not be written there: let the schema of %s allow as much",
+				target.version, source.version, few(limits), source.version, target.version, target.version)
 		}
 	}
-	c.warnings = append(c.warnings, warnings...)
 }
 
 // limits compares what both sides of a frame allow.

@@ -188,7 +188,6 @@ func (c *compiler) addMove(of *policyRule, fldPath place) {
 		p.scope.Exchanges = append(p.scope.Exchanges, p.exchange())
 		return
 	}
-	c.rule.copies = true
 	p.scope.Moves = append(p.scope.Moves, conversion.Move{Spoke: p.spoke, Hub: p.hub})
 }
 

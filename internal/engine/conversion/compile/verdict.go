@@ -62,8 +62,6 @@ type policyRule struct {
 	fldPath place
 	// spokePaths and hubPaths are its paths as they are written, without those that are not paths.
 	spokePaths, hubPaths []conversion.Path
-	// copies reports whether the rule copies every value.
-	copies bool
 }
 
 // newRule reads the paths of a rule.

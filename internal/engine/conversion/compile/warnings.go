@@ -6,7 +6,6 @@ package compile
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
@@ -24,14 +23,6 @@ func (c *compiler) warnDifferences() {
 		c.warn("not copied between %s and %s, each version keeps its own: %s: write a rule where one can be made of the other",
 			c.root().spoke.version, c.root().hub.version, few(c.differences))
 	}
-}
-
-// describeDifference describes a difference in a field, or below it.
-func describeDifference(path conversion.Path, differs string) string {
-	if strings.HasPrefix(differs, path.String()+" ") {
-		return differs
-	}
-	return path.String() + " (" + differs + ")"
 }
 
 // warnListsWithoutKeys names the lists without keys whose elements have preserved fields. An
