@@ -27,7 +27,11 @@ func (c *compiler) addCEL(of *policyRule, fldPath place) {
 		return
 	}
 	within := commonScope(spots(computedOf(slices.Concat(spoke, hub)))...)
-	if !c.checkScopes(spoke, hub, within) || !c.checkExpressions(spoke, hub, within, fldPath) {
+	if !c.checkScopes(spoke, hub, within) {
+		return
+	}
+	forward, backward := c.checkExpressions(spoke, hub, within, fldPath.Child("forward")), c.checkExpressions(hub, spoke, within, fldPath.Child("backward"))
+	if !forward || !backward {
 		return
 	}
 	exchange := conversion.Exchange{CEL: &conversion.CEL{WhenMissing: rule.WhenMissing == v1alpha1.CELEvaluate}}
@@ -190,26 +194,23 @@ func typesOf(fields []celField, within spot) (types []common.Schema) {
 	return types
 }
 
-func (c *compiler) checkExpressions(spoke, hub []celField, within spot, fldPath place) (ok bool) {
+// checkExpressions checks the expressions of the fields of one side, which read those of the other one.
+func (c *compiler) checkExpressions(from, to []celField, within spot, fldPath place) (ok bool) {
 	checked := func(fields []celField) (all []celcheck.Field) {
 		for _, f := range fields {
 			all = append(all, celcheck.Field{Name: f.Name, Schema: f.schema, Expression: f.Expression})
 		}
 		return all
 	}
-	problems := celcheck.Check(checked(spoke), checked(hub), elementsAround(within))
 	ok = true
-	for _, problem := range problems {
-		direction, side := fldPath.Child("forward"), hub
-		if problem.Backward {
-			direction, side = fldPath.Child("backward"), spoke
-		}
+	for _, problem := range celcheck.Check(checked(from), checked(to), elementsAround(within)) {
+		at := fldPath.Key(problem.Name)
 		if cost := (*celcheck.CostError)(nil); errors.As(problem.Err, &cost) {
-			c.warn("the expression %s %s", shortRule(direction.Key(problem.Name).String()), cost)
+			c.warn("the expression %s %s", shortRule(at.String()), cost)
 			continue
 		}
-		i := slices.IndexFunc(side, func(f celField) bool { return f.Name == problem.Name })
-		c.invalid(direction.Key(problem.Name), side[i].Expression, "%s", problem.Err)
+		i := slices.IndexFunc(to, func(f celField) bool { return f.Name == problem.Name })
+		c.invalid(at, to[i].Expression, "%s", problem.Err)
 		ok = false
 	}
 	return ok

@@ -37,8 +37,6 @@ func (f Field) Types() common.Schema { return &model.Structural{Structural: f.Sc
 
 // Problem describes an expression that is invalid, or may be too expensive.
 type Problem struct {
-	// Backward reports whether the expression computes a from field, not a to field.
-	Backward bool
 	// Name is the name of the field that the expression computes.
 	Name string
 	// Err is an *expression.CompileError, a *TypeError or a *CostError.
@@ -85,27 +83,21 @@ func (e *CostError) Error() string {
 	return text + ": make the expression simpler, or limit what it reads by maxLength, maxItems and maxProperties in the schema"
 }
 
-// Check returns the problems of the expressions of the to fields, which compute from the from
-// fields, and of the from fields, which compute from the to fields. They are evaluated for every
-// element of the lists and maps that contain the fields. Elements is the maximum number of such
-// elements in one object, 1 if there are no such lists.
-func Check(from, to []Field, elements uint64) []Problem {
-	return append(checkSide(from, to, elements, false), checkSide(to, from, elements, true)...)
-}
-
-func checkSide(from, to []Field, elements uint64, backward bool) []Problem {
+// Check returns the problems of the expressions of fields that compute from the fields of the other side. They are evaluated
+// for every element of the lists and maps that contain the fields. Elements is the maximum number of such elements in one
+// object, 1 if there are no such lists.
+func Check(from, to []Field, elements uint64) (problems []Problem) {
 	to = slices.DeleteFunc(slices.Clone(to), func(field Field) bool { return field.Expression == "" }) // these are only read
 	if len(to) == 0 {
 		return nil
 	}
 	scope, err := newScope(from)
 	if err != nil {
-		return []Problem{{Backward: backward, Name: to[0].Name, Err: &expression.CompileError{Messages: []string{err.Error()}}}}
+		return []Problem{{to[0].Name, &expression.CompileError{Messages: []string{err.Error()}}}}
 	}
-	var problems []Problem
 	for _, field := range to {
 		if err := scope.check(field, elements); err != nil {
-			problems = append(problems, Problem{Backward: backward, Name: field.Name, Err: err})
+			problems = append(problems, Problem{field.Name, err})
 		}
 	}
 	return problems
