@@ -20,9 +20,7 @@ const retryAfterSeconds = 1
 
 // appendHead appends the answer up to the first converted object.
 func appendHead(dst []byte, r *review) []byte {
-	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`...)
-	dst = append(dst, r.version()...)
-	dst = append(dst, `","response":{"uid":`...)
+	dst = append(dst, `{"kind":"ConversionReview","apiVersion":"`+reviewVersion+`","response":{"uid":`...)
 	dst = appendText(dst, r.uid)
 	return append(dst, `,"convertedObjects":[`...)
 }

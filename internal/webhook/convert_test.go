@@ -94,7 +94,7 @@ func v1Review(request string) string {
 }
 
 const (
-	success = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/%s","response":{"uid":"u","convertedObjects":[%s],"result":{"status":"Success"}}}`
+	success = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[%s],"result":{"status":"Success"}}}`
 	failed  = `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":"u","convertedObjects":[],"result":{"status":"Failure","message":%q}}}`
 )
 
@@ -102,14 +102,10 @@ func TestConvert(t *testing.T) {
 	review := func(version, objects string) string {
 		return v1Review(`{"uid":"u","desiredAPIVersion":"example.com/` + version + `","objects":[` + objects + `]}`)
 	}
-	succeeds := func(objects string) string { return fmt.Sprintf(success, "v1", objects) }
+	succeeds := func(objects string) string { return fmt.Sprintf(success, objects) }
 	fails := func(message string) string { return fmt.Sprintf(failed, message) }
 	cases := map[string]struct{ body, want string }{
 		"one object": {review("v1", `{"apiVersion":"example.com/v1beta1","kind":"A","n":9007199254740993}`), succeeds(`{"apiVersion":"example.com/v1","kind":"A","n":9007199254740993}`)},
-		"v1beta1 is answered in v1beta1": {
-			`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1"}]}}`,
-			fmt.Sprintf(success, "v1beta1", `{"apiVersion":"example.com/v1"}`),
-		},
 		"many objects at different versions, in order": {
 			review("v2", `{"apiVersion":"example.com/v1beta1","n":1},{"apiVersion":"example.com/v1","n":2},{"apiVersion":"example.com/v1beta1","n":3}`),
 			succeeds(`{"apiVersion":"example.com/v2","n":1},{"apiVersion":"example.com/v2","n":2},{"apiVersion":"example.com/v2","n":3}`),
@@ -120,7 +116,7 @@ func TestConvert(t *testing.T) {
 		},
 		"no objects":      {review("v1", ``), succeeds(``)},
 		"objects missing": {v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1"}`), succeeds(``)},
-		"uid with quotes": {v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`), strings.Replace(fmt.Sprintf(success, "v1", ``), `"u"`, `"\"u\u0000"`, 1)},
+		"uid with quotes": {v1Review(`{"uid":"\"u\u0000","desiredAPIVersion":"example.com/v1"}`), strings.Replace(fmt.Sprintf(success, ``), `"u"`, `"\"u\u0000"`, 1)},
 		"one failure fails all objects": {
 			review("v1", `{"apiVersion":"example.com/v1beta1"},{"apiVersion":"example.com/v1beta1","metadata":{"namespace":"default","name":"bad"}}`),
 			fails(`default/bad cannot be converted from v1beta1 to v1: .spec.hostPort: it is bad`),
@@ -167,7 +163,7 @@ func TestConvertRefuses(t *testing.T) {
 		"garbage":               {body: "garbage", want: status(400, "not a usable ConversionReview: invalid JSON at byte 0: a value was expected")},
 		"another kind":          {body: `{"kind":"AdmissionReview","apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "AdmissionReview", not "ConversionReview"`)},
 		"no kind":               {body: `{"apiVersion":"apiextensions.k8s.io/v1"}`, want: status(400, `not a usable ConversionReview: kind is "", not "ConversionReview"`)},
-		"another version":       {body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v2"}`, want: status(400, `not a usable ConversionReview: apiVersion is "apiextensions.k8s.io/v2", but reviews are answered in apiextensions.k8s.io/v1 and apiextensions.k8s.io/v1beta1 only: correct conversionReviewVersions of the CustomResourceDefinition`)},
+		"another version":       {body: `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1"}`, want: status(400, `not a usable ConversionReview: apiVersion is "apiextensions.k8s.io/v1beta1", but reviews are answered in apiextensions.k8s.io/v1 only: correct conversionReviewVersions of the CustomResourceDefinition`)},
 		"no uid":                {body: v1Review(`{"desiredAPIVersion":"example.com/v1","objects":[]}`), want: status(400, "not a usable ConversionReview: request.uid is missing")},
 		"no request":            {body: v1Review(`null`), want: status(400, "not a usable ConversionReview: request.uid is missing")},
 		"no content type":       {body: valid, headers: map[string]string{"Content-Type": ""}, want: status(415, `Content-Type is "", not application/json`)},
@@ -256,7 +252,7 @@ func TestBuffersAreNotShared(t *testing.T) {
 				t.Parallel()
 				padding := strings.Repeat(fmt.Sprint(i%10), 1000*i)
 				body := v1Review(`{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"apiVersion":"example.com/v1beta1","p":"` + padding + `"}]}`)
-				want := fmt.Sprintf(success, "v1", `{"apiVersion":"example.com/v1","p":"`+padding+`"}`)
+				want := fmt.Sprintf(success, `{"apiVersion":"example.com/v1","p":"`+padding+`"}`)
 				for range 50 {
 					if got := post(handler, body).Body.String(); got != want {
 						t.Fatalf("got %.200s", got)

@@ -12,12 +12,11 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
-// The kind of reviews and its versions, which have the same fields. They are constants of this
+// The kind of reviews and its version. They are constants of this
 // package so that converter pods do not link the API of CustomResourceDefinitions.
 const (
 	reviewKind    = "ConversionReview"
-	reviewV1      = "apiextensions.k8s.io/v1"
-	reviewV1beta1 = "apiextensions.k8s.io/v1beta1"
+	reviewVersion = "apiextensions.k8s.io/v1"
 )
 
 // review is the request of a ConversionReview, as far as it is parsed. Its byte slices share the
@@ -148,30 +147,20 @@ func errTwice(name string, pos int) error {
 	return fmt.Errorf("the member %q comes twice, the second time before byte %d", name, pos)
 }
 
-// check returns an error unless the body is a review that can be answered: in a known version, and
+// check returns an error unless the body is a review that can be answered: in the known version, and
 // with a uid.
 func (r *review) check() error {
 	if string(r.kind) != reviewKind {
 		return fmt.Errorf("kind is %q, not %q", r.kind, reviewKind)
 	}
-	if r.version() == "" {
-		return fmt.Errorf("apiVersion is %q, but reviews are answered in %s and %s only: correct conversionReviewVersions of the CustomResourceDefinition",
-			r.apiVersion, reviewV1, reviewV1beta1)
+	if string(r.apiVersion) != reviewVersion {
+		return fmt.Errorf("apiVersion is %q, but reviews are answered in %s only: correct conversionReviewVersions of the CustomResourceDefinition",
+			r.apiVersion, reviewVersion)
 	}
 	if len(r.uid) == 0 {
 		return errors.New("request.uid is missing")
 	}
 	return nil
-}
-
-// version returns the group and version of the review, which its answer must have too.
-func (r *review) version() string {
-	for _, version := range [...]string{reviewV1, reviewV1beta1} {
-		if string(r.apiVersion) == version {
-			return version
-		}
-	}
-	return ""
 }
 
 // target returns the version to convert to. Its group must be that of the converter.

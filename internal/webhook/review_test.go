@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -39,7 +38,7 @@ func newEcho() *Handler {
 }
 
 func TestReadReview(t *testing.T) {
-	want := fmt.Sprintf(success, "v1", `{"a":[1,"]}",{}]},{}`)
+	want := fmt.Sprintf(success, `{"a":[1,"]}",{}]},{}`)
 	cases := map[string]string{
 		"as an API server writes it":           `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":[1,"]}",{}]},{}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}`,
 		"objects first":                        `{"request":{"objects":[{"a":[1,"]}",{}]},{}],"desiredAPIVersion":"example.com/v1","uid":"u"},"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}`,
@@ -117,7 +116,7 @@ func FuzzReadReview(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"example.com/v1","objects":[{"a":"\\\""},{}]}}`,
 		`{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","uid":"v"},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}},"kind":""}`,
-		`{"request":{"objects":[{"a":{}},{}],"uid":"\u0075\ud800","desiredAPIVersion":"example.com/v1"},"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1beta1"}`,
+		`{"request":{"objects":[{"a":{}},{}],"uid":"\u0075\ud800","desiredAPIVersion":"example.com/v1"},"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1"}`,
 		`{"request":{"objects":[{"a":[}]}],"uid":null}}`,
 		`{"request":{"uid":"u"},"request":{"objects":[{}],"objects":null}}`,
 		`{"request":null,"\u006bind":"x\ud800"}`,
@@ -154,7 +153,7 @@ func readWithEncodingJSON(body []byte) (objects []json.RawMessage, ok bool) {
 		!decodeOnce(request, map[string]any{"uid": &uid, "desiredAPIVersion": &desired, "objects": &objects}) {
 		return nil, false
 	}
-	if kind != "ConversionReview" || !slices.Contains([]string{reviewV1, reviewV1beta1}, apiVersion) || uid == "" {
+	if kind != "ConversionReview" || apiVersion != reviewVersion || uid == "" {
 		return nil, false
 	}
 	group, version, _ := strings.Cut(desired, "/")
