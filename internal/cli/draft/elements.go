@@ -13,6 +13,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // mayWrap reports whether the objects of a list or map may have the values of another one in the field.
@@ -155,8 +156,12 @@ func documentsIn(text string) (forms []form) {
 		return nil
 	}
 	for _, format := range document.Formats {
-		value, ok := document.Read(format, []byte(text))
-		if encoded := string(preserved.Encode(value)); ok && !isZero(encoded) && strings.ContainsAny(encoded[:1], "{[") {
+		a := new(tree.Arena)
+		value := document.Read(a, format, []byte(text))
+		if !value.Is(tree.Object) && !value.Is(tree.List) {
+			continue
+		}
+		if encoded := string(a.Canonical(nil, value)); !isZero(encoded) {
 			forms = append(forms, form{format, encoded})
 		}
 	}

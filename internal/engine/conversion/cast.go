@@ -269,38 +269,32 @@ func (r *conversionRun) document(x *exchange, value *tree.Node) *tree.Node {
 	r.Spend(documentUnits*length, documentBytes*length)
 	defer r.Spend(0, -documentBytes*length)
 	if x.toHub == x.Cast.Hub {
-		content, ok := document.Decode(value.JSON())
-		if !ok {
-			return nil
-		}
-		text, ok := document.Write(x.Cast.Document, content)
-		if !ok {
-			return nil
-		}
-		return r.NewText(string(text))
+		return r.written(x, value)
 	}
 	if !value.Is(tree.String) {
 		return nil
 	}
-	content, ok := document.Read(x.Cast.Document, []byte(value.Text()))
-	if !ok {
-		return nil
-	}
-	encoded, ok := document.Encode(content)
-	if !ok {
-		return nil
-	}
-	made := r.read(encoded)
-	if x.structure == nil {
+	made := document.Read(r.Arena, x.Cast.Document, []byte(value.Text()))
+	if made == nil || x.structure == nil {
 		return made
 	}
-	if made, ok = x.structure.Prune(r.Arena, made); !ok {
+	made, isOfType := x.structure.Prune(r.Arena, made)
+	if !isOfType {
 		return nil
 	}
 	if r.complete {
 		made = x.structure.FillDefaults(r.Arena, made)
 	}
 	return made
+}
+
+// written returns the text of a value, nil if it has none.
+func (r *conversionRun) written(x *exchange, value *tree.Node) *tree.Node {
+	text := document.Write(r.Arena, x.Cast.Document, value)
+	if text == nil {
+		return nil
+	}
+	return r.NewText(string(text))
 }
 
 // completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.
@@ -311,14 +305,13 @@ func (r *conversionRun) completed(x *exchange, made, preserved *tree.Node) *tree
 	length := len(made.JSON()) + len(preserved.JSON())
 	r.Spend(documentUnits*length, documentBytes*length)
 	defer r.Spend(0, -documentBytes*length)
-	content, ok := document.Read(x.Cast.Document, []byte(made.Text()))
-	known, also := document.Read(x.Cast.Document, []byte(preserved.Text()))
-	if !ok || !also || !x.structure.AddPruned(content, known) {
+	content := document.Read(r.Arena, x.Cast.Document, []byte(made.Text()))
+	known := document.Read(r.Arena, x.Cast.Document, []byte(preserved.Text()))
+	if content == nil || known == nil {
 		return nil
 	}
-	text, ok := document.Write(x.Cast.Document, content)
-	if !ok {
-		return nil
+	if all, added := x.structure.AddPruned(r.Arena, content, known); added {
+		return r.written(x, all)
 	}
-	return r.NewText(string(text))
+	return nil
 }

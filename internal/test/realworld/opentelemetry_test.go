@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // collector is an object whose configuration in YAML has one form, because both conversions write it in a
@@ -20,9 +21,9 @@ func (r *collector) MarshalJSON() ([]byte, error) {
 	object := decode(r.text)
 	spec := asMap(asMap(object)["spec"])
 	if text, isText := spec["config"].(string); isText {
-		if value, ok := document.Read(document.YAML, []byte(text)); ok {
-			normal, _ := document.Write(document.YAML, value)
-			spec["config"] = string(normal)
+		a := new(tree.Arena)
+		if value := document.Read(a, document.YAML, []byte(text)); value != nil {
+			spec["config"] = string(document.Write(a, document.YAML, value))
 		}
 	}
 	return json.Marshal(object)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 func (c *compiler) addValues(of *policyRule, fldPath place) {
@@ -58,7 +58,7 @@ var tableTypes = []string{"string", "boolean", "integer"}
 // cannot have the value.
 func (c *compiler) literal(text string, s *schema.Structural, fldPath place) (json string, fits bool) {
 	if s.Type == "string" {
-		quoted, _ := document.Encode(text)
+		quoted := tree.Quote(nil, text)
 		return string(quoted), c.fits(quoted, s, fldPath)
 	}
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(number, 10) != text {

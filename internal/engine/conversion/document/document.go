@@ -3,8 +3,8 @@
 
 // Package document reads and writes values as texts in JSON and YAML.
 //
-// A value is what an API server decodes from JSON: nil, bool, int64, float64, string, []any or
-// map[string]any. Encode writes it as JSON, in one form only.
+// A value is a tree. Its numbers are as an API server writes them: integers of 64 bits as they are, and others in their
+// shortest form.
 //
 // YAML is read as the library go.yaml.in/yaml/v3 reads it, which follows YAML 1.2 and also accepts
 // octal integers with a leading zero. A text has no value if it would be read in several ways, or if
@@ -21,6 +21,8 @@ import (
 	"slices"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // Formats are the formats of texts.
@@ -35,45 +37,60 @@ const (
 // Known reports whether Read and Write know the format.
 func Known(format string) bool { return slices.Contains(Formats, format) }
 
-// Read returns the value of a text. It returns false if the text has none, and for a null.
-func Read(format string, text []byte) (value any, ok bool) {
-	if format == YAML {
-		value, ok = readYAML(text)
-	} else {
-		value, ok = Decode(text)
-	}
-	return value, ok && value != nil
-}
-
-// Write returns the text of a value. It returns false if the text would be more than a multiple of the
-// value's JSON.
-func Write(format string, value any) (text []byte, ok bool) {
-	if format == YAML {
-		return writeYAML(value)
-	}
-	return Encode(value)
-}
-
-// Decode decodes JSON. It returns false if the text is not JSON, has a duplicate name in an object, a
-// number that is too large, or too many values.
-func Decode(text []byte) (value any, ok bool) {
+// Read returns the value of a text: nil if the text has none, or too many, and for a null.
+func Read(a *tree.Arena, format string, text []byte) *tree.Node {
 	if countPlaces(text) > maxPlaces {
-		return nil, false
+		return nil
 	}
-	duplicates, err := kjson.UnmarshalStrict(text, &value)
-	return value, err == nil && len(duplicates) == 0
+	if format == YAML {
+		text = readYAML(text)
+	}
+	value, err := a.Read(text)
+	if err != nil || value.Is(tree.Null) {
+		return nil
+	}
+	return normal(a, value)
 }
 
-// Encode encodes a value as JSON, with sorted names. It returns false for a number that JSON cannot
-// express.
-func Encode(value any) (text []byte, ok bool) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil {
-		return nil, false
+// Write returns the text of a value: nil if the value has too many, or a number that is too large, or if the text would be more
+// than a multiple of the value's JSON.
+func Write(a *tree.Arena, format string, value *tree.Node) []byte {
+	if value = normal(a, value); value == nil {
+		return nil
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), true
+	text := a.Canonical(nil, value)
+	if countPlaces(text) > maxPlaces {
+		return nil
+	}
+	if format == YAML {
+		return writeYAML(value, text)
+	}
+	return text
+}
+
+// normal returns a value with normal numbers, nil if one is too large.
+func normal(a *tree.Arena, n *tree.Node) *tree.Node {
+	if n.Is(tree.Number) {
+		var value any
+		if kjson.UnmarshalCaseSensitivePreserveInts(n.JSON(), &value) != nil {
+			return nil
+		}
+		text, err := json.Marshal(value)
+		if err != nil || bytes.Equal(text, n.JSON()) {
+			return n // it is never infinite
+		}
+		return a.NewScalar(text)
+	}
+	isNormal := true
+	n = a.Filter(n, func(_ string, inner *tree.Node) *tree.Node {
+		inner = normal(a, inner)
+		isNormal = isNormal && inner != nil
+		return inner
+	})
+	if !isNormal {
+		return nil
+	}
+	return n
 }
 
 // maxPlaces is the maximum number of places in a text where a value may begin. A value takes much more

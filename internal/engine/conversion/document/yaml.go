@@ -5,14 +5,16 @@ package document
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/manifest"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 const (
@@ -26,20 +28,20 @@ const (
 	perByte = 16
 )
 
-// readYAML returns the value of a text that is one YAML document.
-func readYAML(text []byte) (value any, ok bool) {
-	if !utf8.Valid(text) || countPlaces(text) > maxPlaces {
-		return nil, false
+// readYAML returns the JSON of a text that is one YAML document, nil for any other text.
+func readYAML(text []byte) []byte {
+	if !utf8.Valid(text) {
+		return nil
 	}
 	root := parseYAML(text)
 	if root == nil {
-		return nil, false
+		return nil
 	}
 	encoded, err := manifest.Reader{Depth: maxDepth, Aliased: maxAliased, Bytes: spare + perByte*len(text), Scalar: scalar}.ToJSON(root)
-	if err != nil || kjson.UnmarshalCaseSensitivePreserveInts(encoded, &value) != nil {
-		return nil, false
+	if err != nil {
+		return nil
 	}
-	return value, true
+	return encoded
 }
 
 // parseYAML returns nil if the text is not exactly one document.
@@ -61,65 +63,54 @@ var errNotJSON = errors.New("it has a value that JSON cannot express")
 
 // scalar writes a scalar as JSON.
 func scalar(n *yaml.Node) ([]byte, error) {
-	var value any = n.Value
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
+		return tree.Quote(nil, n.Value), nil
 	case "!!null", "!!bool", "!!int", "!!float":
+		var value any
 		if err := n.Decode(&value); err != nil {
 			return nil, err
 		}
 		if float, is := value.(float64); is {
 			value = float + 0 // -0 is 0
 		}
-	default:
-		return nil, errNotJSON
+		return json.Marshal(value)
 	}
-	text, ok := Encode(value)
-	if !ok {
-		return nil, errNotJSON
-	}
-	return text, nil
+	return nil, errNotJSON
 }
 
-// writeYAML returns false if indentation would make the text much longer than the value.
-func writeYAML(value any) (text []byte, ok bool) {
-	plain, ok := Encode(value)
-	if !ok || yamlSize(value, 0) > spare+perByte*len(plain) {
-		return nil, false
+// writeYAML returns nil if indentation would make the text much longer than the value, which is given also as JSON.
+func writeYAML(value *tree.Node, plain []byte) (text []byte) {
+	if yamlSize(value, 0) > spare+perByte*len(plain) {
+		return nil
 	}
 	defer func() {
 		if recover() != nil { // as in parseYAML
-			text, ok = nil, false
+			text = nil
 		}
 	}()
 	node, err := manifest.ToYAML(plain)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(indent)
 	if encoder.Encode(node) != nil || encoder.Close() != nil {
-		return nil, false
+		return nil
 	}
-	return out.Bytes(), true
+	return out.Bytes()
 }
 
 const indent = 2
 
 // yamlSize returns approximately the length of a value's text: each line of it is indented.
-func yamlSize(value any, depth int) (size int) {
-	switch value := value.(type) {
-	case map[string]any:
-		for name, member := range value {
-			size += indent*depth + len(name) + len(": ") + yamlSize(member, depth+1)
-		}
-	case []any:
-		for _, element := range value {
-			size += indent*depth + len("- ") + yamlSize(element, depth+1)
-		}
-	case string:
-		return len(value) + indent*depth*bytes.Count([]byte(value), []byte("\n"))
+func yamlSize(n *tree.Node, depth int) (size int) {
+	for _, m := range n.Members() {
+		size += indent*depth + len(m.Name) + len(": ") + yamlSize(m.Value, depth+1)
 	}
-	return size + len("null\n")
+	for _, element := range n.Elems() {
+		size += indent*depth + len("- ") + yamlSize(element, depth+1)
+	}
+	return size + len(n.Text()) + indent*depth*strings.Count(n.Text(), "\n") + len("null\n")
 }

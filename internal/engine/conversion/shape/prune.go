@@ -76,20 +76,20 @@ func (s *Schema) FillDefaults(a *tree.Arena, n *tree.Node) *tree.Node {
 	return filled
 }
 
-// AddPruned adds to a value the members of another value that Prune removes, in all objects that both
-// have. It reports whether there were any. Elements of lists are not compared.
-func (s *Schema) AddPruned(value, other any) (added bool) {
-	object, isObject := value.(map[string]any)
-	others, areObjects := other.(map[string]any)
-	if !isObject || !areObjects {
-		return false
+// AddPruned returns a value with the members of another value that Prune removes, in all objects that both
+// have, and reports whether there are any. Elements of lists are not compared.
+func (s *Schema) AddPruned(a *tree.Arena, value, other *tree.Node) (all *tree.Node, added bool) {
+	if !value.Is(tree.Object) {
+		return value, false
 	}
-	for name, member := range others {
-		if inner := s.Field(name); inner != nil {
-			added = inner.AddPruned(object[name], member) || added
-			continue
+	for _, m := range other.Members() {
+		member, adds := m.Value, true
+		if inner := s.Field(m.Name); inner != nil {
+			member, adds = inner.AddPruned(a, value.Get(m.Name), member)
 		}
-		object[name], added = member, true
+		if adds {
+			value, added = a.With(value, m.Name, member), true
+		}
 	}
-	return added
+	return value, added
 }

@@ -93,9 +93,14 @@ func TestAddPruned(t *testing.T) {
 		"nothing":                {`{}`, `[]`, `{}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			value := decoded(t, test.value)
-			expect.Equal(t, "that something is added", test.added, s.AddPruned(value, decoded(t, test.other)))
-			expect.Equal(t, "value", decoded(t, test.want), value)
+			a := new(tree.Arena)
+			value, err := a.Read([]byte(test.value))
+			expect.NoError(t, err)
+			other, err := a.Read([]byte(test.other))
+			expect.NoError(t, err)
+			all, added := s.AddPruned(a, value, other)
+			expect.Equal(t, "that something is added", test.added, added)
+			expect.Equal(t, "value", test.want, string(a.Canonical(nil, all)))
 		})
 	}
 }

@@ -9,7 +9,6 @@ package strip
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,7 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 )
 
@@ -32,22 +30,14 @@ type props = apiextensionsv1.JSONSchemaProps
 // list maps. A nil schema allows every value. Equal schemas give equal bytes.
 func Of(schema *apiextensionsv1.JSONSchemaProps) (json.RawMessage, error) {
 	if schema == nil {
-		return encode(shape.Anything())
+		return json.Marshal(shape.Anything())
 	}
 	var r stripper
 	node := r.strip(schema, "")
 	if r.err != nil {
 		return nil, fmt.Errorf("stripping the schema: %w", r.err)
 	}
-	return encode(node)
-}
-
-func encode(s *shape.Schema) (json.RawMessage, error) {
-	text, ok := document.Encode(s)
-	if !ok {
-		return nil, errors.New("the schema has a value that is not JSON")
-	}
-	return text, nil
+	return json.Marshal(node)
 }
 
 // stripper strips schemas, and notes the first error.
