@@ -4,6 +4,7 @@
 package shape
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -180,14 +181,17 @@ func (s *Schema) checkElements(n *tree.Node, of extent) *MisfitError {
 	if m := checkCount(n, of, s.MinItems, s.MaxItems, "elements"); m != nil || s.ListType == "" {
 		return m
 	}
-	seen := make(map[any]struct{}, n.Len())
+	seen := make(map[string]struct{}, n.Len())
 	for i, element := range n.Elems() {
 		key, reason := comparisonKey(element), "is in the set twice"
 		if s.ListType == "map" {
 			if !element.Is(tree.Object) && !element.Is(tree.Null) {
 				return misfit("must be an object").inElement(i)
 			}
-			key, reason = s.keysOf(element), "has the keys of another element"
+			key, reason = "", "has the keys of another element"
+			for _, name := range s.ListKeys {
+				key += comparisonKey(element.Get(name)) + ","
+			}
 		}
 		if _, found := seen[key]; found {
 			return misfit(reason).inElement(i)
@@ -197,36 +201,14 @@ func (s *Schema) checkElements(n *tree.Node, of extent) *MisfitError {
 	return nil
 }
 
-// keysOf returns the keys that an element has, as a comparable value.
-func (s *Schema) keysOf(element *tree.Node) any {
-	if len(s.ListKeys) == 1 {
-		return comparisonKey(element.Get(s.ListKeys[0]))
-	}
-	keys := map[string]any{}
-	for _, name := range s.ListKeys {
-		if key := element.Get(name); key != nil {
-			keys[name], _ = valueOf(key)
-		}
-	}
-	text, _ := utiljson.Marshal(keys)
-	return string(text)
-}
-
-// compound is the text of an object or list, or empty for a key that is missing. Its type keeps it apart from strings.
-type compound string
-
-// comparisonKey returns a comparable value that is the same for equal values.
-func comparisonKey(n *tree.Node) any {
+// comparisonKey returns a text that is the same for equal values, empty for a key that is missing.
+func comparisonKey(n *tree.Node) string {
 	if n == nil {
-		return compound("")
+		return ""
 	}
 	value, _ := valueOf(n)
-	switch value.(type) {
-	case map[string]any, []any:
-		text, _ := utiljson.Marshal(value)
-		return compound(text)
-	}
-	return value
+	text, _ := utiljson.Marshal(value)
+	return fmt.Sprintf("%T %s", value, text) // 1 is not 1.0
 }
 
 // checkJunctors checks allOf, anyOf, oneOf and not: of a part allOf only, because the others may require something.

@@ -62,15 +62,21 @@ func (r *Reader) complete(s *Schema, at position) *Schema {
 	// Null is not pruned from lists. In a junctor, the type has been checked before.
 	nullable := s.Nullable || s.Kind == AnyKind && (at.inJunctor || at.element && s.Fallback == nil)
 	s.effect = effect{inJunctor: at.inJunctor, nullable: nullable, preserve: s.Preserve || at.preserve}
+	s.defaulted = s.Fallback != nil
+	complete := func(of *Schema, at position) *Schema {
+		of = r.complete(of, at)
+		s.defaulted = s.defaulted || of.defaulted
+		return of
+	}
 	inside, joined := position{inJunctor: at.inJunctor}, position{inJunctor: true}
 	for name, member := range s.Properties {
-		s.Properties[name] = r.complete(member, inside)
+		s.Properties[name] = complete(member, inside)
 	}
 	if s.Additional != nil {
-		s.Additional = r.complete(s.Additional, inside)
+		s.Additional = complete(s.Additional, inside)
 	}
 	if s.Elements != nil {
-		s.Elements = r.complete(s.Elements, position{element: true, preserve: s.effect.preserve, inJunctor: at.inJunctor})
+		s.Elements = complete(s.Elements, position{element: true, preserve: s.effect.preserve, inJunctor: at.inJunctor})
 	}
 	for _, all := range [][]*Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for i := range all {
@@ -80,20 +86,7 @@ func (r *Reader) complete(s *Schema, at position) *Schema {
 	if s.Not != nil {
 		s.Not = r.complete(s.Not, joined)
 	}
-	s.defaulted = s.holdsDefault()
 	return r.share(s)
-}
-
-func (s *Schema) holdsDefault() bool {
-	if s.Fallback != nil || s.Additional != nil && s.Additional.defaulted || s.Elements != nil && s.Elements.defaulted {
-		return true
-	}
-	for _, member := range s.Properties {
-		if member.defaulted {
-			return true
-		}
-	}
-	return false
 }
 
 // share returns the schema with the same content that was read first.
