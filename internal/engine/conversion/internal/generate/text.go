@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf16"
+
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // Text encodes a decoded value in unusual notation: members in any order, white space anywhere, and
@@ -103,12 +104,4 @@ func (w *writer) escape(char rune) {
 }
 
 // Plain encodes a decoded value in a single notation.
-func Plain(value any) string {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		panic(err) // it was made of what JSON has
-	}
-	return strings.TrimSuffix(out.String(), "\n")
-}
+func Plain(value any) string { return string(preserved.Encode(value)) }
