@@ -14,10 +14,7 @@ import (
 // relocate moves objects, lists and maps to other objects: out of an object to the root, from there into an
 // object, or into one that only this version has.
 func (c *Choices) relocate(s *props) {
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		field := s.Properties[name]
-		c.relocateInElements(&field)
-	}
+	c.relocateInElements(s)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		object := s.Properties[name]
 		for _, inner := range slices.Sorted(maps.Keys(object.Properties)) {

@@ -18,34 +18,27 @@ import (
 // the rules before them.
 func (c *Choices) Rules(spoke, hub *props, valid func([]v1alpha1.Rule) bool) []v1alpha1.Rule {
 	m := ruleMaker{Choices: c, spoke: namedFields(spoke, ""), hub: namedFields(hub, "")}
-	var rules []v1alpha1.Rule
+	add := func(some ...v1alpha1.Rule) {
+		if more := slices.Concat(m.made, some); len(some) > 0 && valid(more) {
+			m.made = more
+		}
+	}
+	addEach := func(rules []v1alpha1.Rule) {
+		for _, rule := range rules {
+			add(rule)
+		}
+	}
 	if c.isNested() {
-		for _, move := range c.nestedMoves(spoke, hub, "", "") {
-			if more := append(slices.Clip(rules), move); valid(more) {
-				rules = more
-			}
-		}
-		for _, move := range c.placedMoves(spoke, hub, "", "", rules) {
-			if more := append(slices.Clip(rules), move); valid(more) {
-				rules = more
-			}
-		}
+		addEach(c.nestedMoves(spoke, hub, "", ""))
+		addEach(c.placedMoves(spoke, hub, "", "", m.made))
 	}
 	for range c.IntN(12) {
-		m.made = rules
-		more := slices.Concat(rules, m.rules())
-		if len(more) > len(rules) && valid(more) {
-			rules = more
-		}
+		add(m.rules()...)
 	}
 	if c.isSelecting() {
-		for _, rule := range append(m.selections(), m.picks()...) {
-			if more := append(slices.Clip(rules), rule); valid(more) {
-				rules = more
-			}
-		}
+		addEach(append(m.selections(), m.picks()...))
 	}
-	return rules
+	return m.made
 }
 
 // namedField is a field with its path.
