@@ -197,7 +197,7 @@ func (f *filler) fillCollection(c *each, n *tree.Node, schema *shape.Schema) *tr
 
 // fillElement fills an element of any type.
 func (f *filler) fillElement(c *each, element *tree.Node, of *shape.Schema) *tree.Node {
-	if of != nil && !of.IsObject() && !c.inner.ofElements {
+	if of != nil && of.Kind != shape.ObjectKind && !c.inner.ofElements {
 		return cmp.Or(f.valueFor(of), f.next())
 	}
 	return f.fillScope(&c.Scope, c.inner, element, of)

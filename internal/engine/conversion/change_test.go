@@ -437,7 +437,7 @@ func schemaAt(c *conversion.Converter, version, pointer string) *shape.Schema {
 	for _, segment := range splitPointer(pointer) {
 		switch {
 		case at == nil:
-		case at.IsList():
+		case at.Kind == shape.ArrayKind:
 			at = at.Items()
 		default:
 			at = at.Field(unescapePointer(segment))

@@ -55,7 +55,7 @@ func (c *Collection) each(toHub bool, spoke, hub side, common *Common) *each {
 	source, target := ends(toHub, spoke, hub)
 	if from, to := shapeAt(source.shape, e.from), shapeAt(target.shape, e.to); from != nil && to != nil && !to.IsNullable() {
 		isReshaped := (e.form == FormOne) != (e.otherForm == FormOne)
-		e.notNull = isReshaped || from.IsNullable() && to.Default() == nil
+		e.notNull = isReshaped || from.IsNullable() && to.Fallback == nil
 	}
 	e.exclusion, e.targetExclusion = ends(toHub, c.ExcludeSpoke, c.ExcludeHub)
 	return e

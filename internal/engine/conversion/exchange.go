@@ -149,7 +149,7 @@ func (e *exchange) takes(field int, image *tree.Node) bool {
 	case e.atRoot && len(path) > 0 && path[0] == "metadata":
 		return image.Is(tree.String) && (!path.IsLabel() || len(validation.IsValidLabelValue(image.Text())) == 0)
 	case image.Is(tree.Null):
-		return !e.nullable || at == nil || at.IsNullable() || at.Default() != nil
+		return !e.nullable || at == nil || at.IsNullable() || at.Fallback != nil
 	}
 	return true
 }

@@ -187,7 +187,7 @@ func (v *version) pathOf(at preserve.Address) Path {
 func (v *version) locate(at preserve.Address) (path Path, found *shape.Schema) {
 	found = v.shape
 	for _, segment := range at {
-		if segment.Element || found != nil && (found.IsMap() || found.IsList()) {
+		if segment.Element || found != nil && (found.IsMap() || found.Kind == shape.ArrayKind) {
 			path, found = append(path, Each), elementShape(found, nil)
 		} else {
 			path, found = append(path, segment.Name), shapeAt(found, Path{segment.Name})

@@ -6,12 +6,13 @@ package preserve
 import (
 	"slices"
 
+	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
 // near reports whether seen differs from shown only where it is what live has. skip is not compared.
 func (s Schema) near(a *tree.Arena, shown, seen, live *tree.Node, skip *Paths) bool {
-	if !s.exact && s.shape != nil && s.shape.IsList() {
+	if !s.exact && s.shape != nil && s.shape.Kind == shape.ArrayKind {
 		// Of elements that only this version has, the other one may have an empty list, or none. Without a type, both differ.
 		shown, seen, live = withoutEmptied(shown), withoutEmptied(seen), withoutEmptied(live)
 	}

@@ -106,7 +106,7 @@ func (s Schema) elem() Schema {
 func (s Schema) isMap() bool { return s.shape != nil && s.shape.IsMap() }
 
 // isSet reports whether the elements of a list must differ.
-func (s Schema) isSet() bool { return s.shape != nil && s.shape.IsSet() }
+func (s Schema) isSet() bool { return s.shape != nil && s.shape.ListType == "set" }
 
 // keys returns the fields that identify the elements of a list.
 func (s Schema) keys() []string {
@@ -124,7 +124,7 @@ func (s Schema) fallback(a *tree.Arena) *tree.Node {
 	if s.shape == nil || s.fragment {
 		return nil
 	}
-	text := s.shape.Default()
+	text := s.shape.Fallback
 	if text == nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (s Schema) allowsElement(value *tree.Node) bool {
 			return false
 		}
 	}
-	return s.shape != nil && (s.shape.IsObject() || s.fits(emptyObject) || s.allows(value))
+	return s.shape != nil && (s.shape.Kind == shape.ObjectKind || s.fits(emptyObject) || s.allows(value))
 }
 
 // isNull reports whether a value is null where an API server keeps no null: it is as if it were missing.

@@ -149,23 +149,11 @@ func (s *Schema) Keys() []string {
 	return s.ListKeys
 }
 
-// IsObject reports whether only objects fit, with declared fields or as a map.
-func (s *Schema) IsObject() bool { return s.Kind == ObjectKind }
-
 // IsMap reports whether only maps fit: objects whose members all have the same schema.
 func (s *Schema) IsMap() bool { return s.Kind == ObjectKind && (s.Additional != nil || s.Open) }
 
-// IsList reports whether only lists fit.
-func (s *Schema) IsList() bool { return s.Kind == ArrayKind }
-
-// IsSet reports whether the elements of a list must differ.
-func (s *Schema) IsSet() bool { return s.ListType == "set" }
-
 // IsNullable reports whether null fits.
 func (s *Schema) IsNullable() bool { return s.effect.nullable }
-
-// Default returns the default of the value, nil if it has none.
-func (s *Schema) Default() json.RawMessage { return s.Fallback }
 
 // Sample returns a value that fits: the given one if it does, or else a value that the schema names or that its type
 // suggests, with a member or an element for each schema in it; nil if none of these fits.

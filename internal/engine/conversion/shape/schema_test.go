@@ -22,13 +22,13 @@ func TestWalk(t *testing.T) {
 		open: {type: object, additionalProperties: true},
 		embedded: {type: object, x-kubernetes-embedded-resource: true, properties: {metadata: {type: object}, spec: {type: object}}},
 		size: {type: integer}}}`))
-	if !s.IsObject() || s.IsMap() || s.IsList() || s.IsNullable() {
+	if s.Kind != shape.ObjectKind || s.IsMap() || s.IsNullable() {
 		t.Error("the root is an object with fields")
 	}
 	if s.Field("none") != nil || s.Field("size").Field("a") != nil || s.Field("size").Items() != nil {
 		t.Error("what the API server prunes has a schema")
 	}
-	if ports := s.Field("ports"); !ports.IsList() || !slices.Equal(ports.Keys(), []string{"name"}) || ports.Items().Field("name") == nil {
+	if ports := s.Field("ports"); ports.Kind != shape.ArrayKind || !slices.Equal(ports.Keys(), []string{"name"}) || ports.Items().Field("name") == nil {
 		t.Error("ports is a list with the key name")
 	}
 	if labels := s.Field("labels"); !labels.IsMap() || fits(labels.Field("any"), []byte(`1`)) == nil || labels.Keys() != nil {
