@@ -3,7 +3,7 @@
 
 // Package expression computes the fields of one version from those of another
 // by expressions of the Common Expression Language (CEL), with the libraries and
-// semantics of the API server's validation rules. It is pure, and its values are JSON text.
+// semantics of the API server's validation rules. It is pure, and its values are trees.
 //
 // Both sides of a rule are Fields, each with its types (schema.go): those of the stripped schemas that
 // a ruleset has anyway. New compiles the expressions of
