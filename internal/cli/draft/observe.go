@@ -165,13 +165,14 @@ func saysLittle(text string) bool { return isZero(text) || text == "true" || tex
 // relation is how two fields have the same value, as a rule names it.
 type relation struct {
 	spoke, hub *field
-	// as is empty for the same value, wrap, the type of a cast with its unit or separator, or field or entry, with the
+	// as is empty for the same value, wrap, index, the type of a cast with its unit or separator, or field or entry, with the
 	// names of the fields.
 	as string
 }
 
 const (
-	asWrap = "wrap"
+	// asWrap relates a list with its only element, and asIndex a list with a map whose values are its elements.
+	asWrap, asIndex = "wrap", "index"
 	// asMember is the only value of a map, with its key.
 	asMember = "member"
 	// asField relates a list or map of values with objects that have them in a field, and asEntry a map of values
@@ -264,8 +265,6 @@ type evidence struct {
 	relations map[relation]int
 	// causes are the fields of the other version that change with a field.
 	causes map[*field]map[*field]bool
-	// lists are pairs of a list and a map, or of a list and an object, whose elements have the same values.
-	indexed, wrapped map[[2]*field]int
 	// templates count the templates by which fields of the hub make a string of the spoke.
 	templates map[template]int
 }
@@ -282,7 +281,7 @@ const maxSame = 6
 
 // gather compares the values of the fields that are of interest.
 func gather(observations []*observation, interesting func(*field) bool) *evidence {
-	e := &evidence{relations: map[relation]int{}, causes: map[*field]map[*field]bool{}, indexed: map[[2]*field]int{}, wrapped: map[[2]*field]int{}, templates: map[template]int{}}
+	e := &evidence{relations: map[relation]int{}, causes: map[*field]map[*field]bool{}, templates: map[template]int{}}
 	for _, o := range observations {
 		in, out := entries{}, entries{}
 		for at, text := range o.in {
@@ -380,10 +379,10 @@ func (e *evidence) relate(spoke, hub formAt, ofSpoke, ofHub entries) {
 	case as != "":
 	case spoke.index == hub.index+"/0" || spoke.index+"/0" == hub.index:
 		if list, one := listAndOne(spoke.field, hub.field); list != nil {
-			e.wrapped[[2]*field{list, one}]++
+			e.relations[relation{list, one, asWrap}]++
 		}
 	case spoke.field.scope.parent != nil && hub.field.scope.parent != nil && spoke.field.scope.parent.kind != hub.field.scope.parent.kind:
-		e.indexed[[2]*field{spoke.field.scope.parent, hub.field.scope.parent}]++
+		e.relations[relation{spoke.field.scope.parent, hub.field.scope.parent, asIndex}]++
 	}
 }
 

@@ -40,13 +40,6 @@ func (p *proposer) rename(refused map[string]bool) {
 				vote(spoke, hub, n)
 			}
 		}
-		for _, found := range []map[[2]*field]int{p.evidence.indexed, p.evidence.wrapped} {
-			for both, n := range found {
-				if !p.pairs.sameScope(both[0], both[1]) {
-					vote(both[0].scope, both[1].scope, n)
-				}
-			}
-		}
 		best := p.mostVotes(votes, refused)
 		if len(best) == 0 {
 			return
@@ -129,17 +122,6 @@ func (p *proposer) propose(observations []*observation, suspects map[*field]bool
 	for r, n := range p.evidence.relations {
 		p.proposeRelation(r, n)
 	}
-	for both, n := range p.evidence.indexed {
-		if spoke, hub := both[0], both[1]; p.pairs.sameScope(spoke, hub) && indexedBy(spoke, hub)+indexedBy(hub, spoke) != "" {
-			rule, elements, _ := ruleFor(spoke, hub, false)
-			p.add(&hypothesis{rule: rule, elements: elements, spoke: []*field{spoke}, hub: []*field{hub}, seen: n, score: 2})
-		}
-	}
-	for both, n := range p.evidence.wrapped {
-		if p.pairs.sameScope(both[0], both[1]) {
-			p.add(&hypothesis{rule: eachOf(both[0], both[1], ""), spoke: both[:1], hub: both[1:], seen: n, score: 2})
-		}
-	}
 	p.proposeFormats()
 	p.proposeTables(observations, suspects)
 	for _, h := range p.accepted {
@@ -188,6 +170,12 @@ func (p *proposer) proposeRelation(r relation, n int) {
 			return // a list of one element in text says the same
 		}
 		h.rule = eachOf(r.spoke, r.hub, "")
+	case asIndex:
+		key := indexedBy(r.spoke, r.hub) + indexedBy(r.hub, r.spoke) // a field is the list, and the other one the map
+		if key == "" {
+			return
+		}
+		h.rule = eachOf(r.spoke, r.hub, key)
 	case asField:
 		h.rule, h.elements = eachOf(r.spoke, r.hub, ""), valuesIn(r.spoke, r.hub, detail)
 	case asEntry:
