@@ -42,16 +42,13 @@ var drafts = map[string]struct {
 	"cluster-api-machinesets":        {more: references(".spec.template.spec")},
 	"cluster-api-machinedeployments": {more: references(".spec.template.spec")},
 	"cluster-api-machinepools":       {more: references(".spec.template.spec")},
-	// The functions give the reference of a health check no namespace if it has no name.
-	"cluster-api-clusters": {fewer: 3, more: []string{
+	"cluster-api-clusters": {fewer: 1, more: []string{
 		reference(".spec.controlPlaneRef", ".spec.controlPlaneRef"), reference(".spec.infrastructureRef", ".spec.infrastructureRef"),
 		// It has one field, which the policy moves.
 		`{"move":{"from":".spec.topology.workers.machineDeployments[*].strategy.remediation","to":".spec.topology.workers.machineDeployments[*].healthCheck.remediation"}}`,
 	}},
-	"cluster-api-machinehealthchecks": {fewer: 1},
-	// Others are there only together with a field that is computed.
-	"cluster-api-kubeadmcontrolplanes": {fewer: 2, more: []string{
-		`{"move":{"from":".spec.remediationStrategy.maxRetry","to":".spec.remediation.maxRetry"}}`,
+	"cluster-api-kubeadmcontrolplanes": {more: []string{
+		// It is there only together with a field that is computed.
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,
 		reference(".spec.machineTemplate.infrastructureRef", ".spec.machineTemplate.spec.infrastructureRef"),
 	}},
