@@ -288,7 +288,7 @@ func compare(o *observation, ours entries, owners map[*field]*hypothesis, pairs 
 		mine, predicted := ours[at]
 		theirs, observed := o.out[at]
 		h := ownerOf(at.field, owners)
-		// Nothing in the other version says false or 0, so somebody wrote it.
+		// The other version has nothing that says false or 0, so a client or a converter wrote it.
 		isWritten := o.isPair() && !predicted && owners[at.field] == nil && pairs.partner[at.field] == nil && (theirs == "false" || theirs == "0")
 		switch {
 		case predicted && observed && sameValue(mine, theirs):

@@ -13,7 +13,7 @@
 // differ in one field, and in which each value is different (probe.go, objects.go). Equal values, and fields that change
 // together, give more hypotheses (learn.go, propose.go). The engine decides (confirm.go): rules that do not exclude each
 // other are compiled, and convert all observed objects. A difference counts against the rule that owns the field,
-// and another hypothesis takes its place. Of a pair of objects, nobody knows which was converted from the other: a rule has
+// and another hypothesis takes its place. Either object of a pair may have been converted from the other one: a rule has
 // to be right in one direction.
 //
 // The result (finish.go, text.go) has the evidence for each rule, and what is open: ambiguous and unpaired fields, which have
