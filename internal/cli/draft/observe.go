@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
@@ -205,59 +202,37 @@ func formsOf(text string) []form {
 			break
 		}
 		forms = append(append(forms, listsIn(value)...), documentsIn(value)...)
-		switch {
-		case value == "true" || value == "false":
-			forms = append(forms, form{"Boolean", value})
-		case len(value) > 0 && len(value) <= 40 && strings.ContainsAny(value[:1], "0123456789-."):
-			forms = append(forms, numbersIn(value)...)
+		if len(value) == 0 || len(value) > maxCast || !strings.ContainsAny(value[:1], "0123456789-.tf") {
+			break
+		}
+		for _, c := range casts {
+			if number, ok := c.Read([]byte(value)); ok {
+				forms = append(forms, form{c.as, string(number)})
+			}
 		}
 	}
 	return forms
 }
 
-// numbersIn returns the numbers that a text may stand for.
-func numbersIn(value string) (forms []form) {
-	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
-		forms = append(forms, form{"Integer", value}, form{"Number", value})
-	} else if _, err := strconv.ParseFloat(value, 64); err == nil && strings.Trim(value, "0123456789.-") == "" {
-		forms = append(forms, form{"Number", value})
-	}
-	if moment, err := time.Parse(time.RFC3339, value); err == nil {
-		forms = append(forms, form{"Timestamp", strconv.FormatInt(moment.Unix(), 10)})
-	}
-	if duration, err := time.ParseDuration(value); err == nil {
-		if duration%time.Second == 0 {
-			forms = append(forms, form{"Seconds", strconv.FormatInt(int64(duration/time.Second), 10)})
-		}
-		if duration%time.Millisecond == 0 {
-			forms = append(forms, form{"Milliseconds", strconv.FormatInt(int64(duration/time.Millisecond), 10)})
-		}
-	}
-	quantity, err := resource.ParseQuantity(value)
-	if err != nil {
-		return forms
+// maxCast bounds the texts that are read as numbers.
+const maxCast = 40
+
+type namedCast struct {
+	as string
+	conversion.Cast
+}
+
+// casts read what a text may stand for, the simplest first.
+var casts = func() []namedCast {
+	all := []namedCast{
+		{"Boolean", conversion.Cast{Boolean: true}}, {"Integer", conversion.Cast{}}, {"Number", conversion.Cast{Number: true}},
+		{"Timestamp", conversion.Cast{Timestamp: true}}, {"Seconds", conversion.Cast{Seconds: true}}, {"Milliseconds", conversion.Cast{Milliseconds: true}},
 	}
 	for _, unit := range conversion.Units {
-		if count, whole := countOf(quantity, unit); whole {
-			forms = append(forms, form{"Quantity/" + unit, count})
-		}
+		all = append(all, namedCast{"Quantity/" + unit, conversion.Cast{Quantity: unit}})
 	}
-	return forms
-}
-
-// countOf returns how many units a quantity is.
-func countOf(quantity resource.Quantity, unit string) (count string, whole bool) {
-	if unit == "m" {
-		milli := quantity.MilliValue()
-		return strconv.FormatInt(milli, 10), resource.NewMilliQuantity(milli, resource.DecimalSI).Cmp(quantity) == 0
-	}
-	one := resource.MustParse("1" + strings.TrimPrefix(unit, "1"))
-	value := quantity.Value()
-	if resource.NewQuantity(value, resource.DecimalSI).Cmp(quantity) != 0 || value%one.Value() != 0 {
-		return "", false
-	}
-	return strconv.FormatInt(value/one.Value(), 10), true
-}
+	return all
+}()
 
 // evidence is what observations say about relations between fields.
 type evidence struct {

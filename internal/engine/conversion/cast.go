@@ -58,8 +58,8 @@ func (c *Cast) write(value []byte) (text []byte, ok bool) {
 	return value, true
 }
 
-// read parses the text of a string into a JSON number or boolean.
-func (c *Cast) read(text []byte) (value []byte, ok bool) {
+// Read parses the text of a string into a JSON number or boolean.
+func (c *Cast) Read(text []byte) (value []byte, ok bool) {
 	switch {
 	case c.Boolean:
 		return text, isBoolean(text)
@@ -204,7 +204,7 @@ func (c *Cast) image(r *conversionRun, x *exchange, value *tree.Node) *tree.Node
 	case c.Separator != "":
 		return r.parts(c, value.Text())
 	default:
-		if text, ok := c.read([]byte(value.Text())); ok {
+		if text, ok := c.Read([]byte(value.Text())); ok {
 			return r.NewScalar(bytes.Clone(text))
 		}
 	}
