@@ -137,6 +137,18 @@ func TestRivals(t *testing.T) {
 	expect.Equal(t, "rules", []string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed))
 }
 
+// TestUnlike: words that say the opposite, and names that say little in other objects, are no likeness.
+func TestUnlike(t *testing.T) {
+	for v1, v2 := range map[string]string{
+		`minReadyTimeoutSeconds: {type: integer}`:                                           `maxReadyTimeoutSeconds: {type: integer}`,
+		`volume: {type: object, properties: {name: {type: string}, size: {type: integer}}}`: `owner: {type: object, properties: {name: {type: string}, team: {type: array, items: {type: string}}}}`,
+	} {
+		guessed := make2(t, Input{CRD: widgets(t, v1, v2)})
+		expect.Equal(t, "rules from "+v1, []string{}, textsOf(guessed))
+		expect.Equal(t, "something is open", true, guessed.IsAmbiguous())
+	}
+}
+
 // TestHints: a hint decides between rivals, unless objects refute it.
 func TestHints(t *testing.T) {
 	crd := widgets(t, `timeout: {type: string}, net: {type: object, properties: {a: {type: string}}}`,

@@ -141,7 +141,8 @@ func compareFields(spoke, hub *field) likeness {
 			found.why = append(found.why, "alike fields in it")
 		}
 	}
-	if around < 0.3 && text < 0.5 && isCommon(spoke) && isCommon(hub) {
+	elsewhere := around < 0.3 || len(without(spoke.words.around, hub.words.around)) > 0 && len(without(hub.words.around, spoke.words.around)) > 0
+	if elsewhere && text < 0.5 && isCommon(spoke) && isCommon(hub) {
 		found.score *= 0.6
 	}
 	return found
@@ -157,10 +158,7 @@ func compareNames(spoke, hub *field) (float64, string) {
 	if slices.Equal(a, b) {
 		return 1, "same name"
 	}
-	missing := func(from, in []string) []string {
-		return slices.DeleteFunc(slices.Clone(from), func(word string) bool { return slices.Contains(in, word) })
-	}
-	onlyA, onlyB := missing(a, b), missing(b, a)
+	onlyA, onlyB := without(a, b), without(b, a)
 	for _, pair := range opposites {
 		if slices.Contains(onlyA, pair[0]) && slices.Contains(onlyB, pair[1]) || slices.Contains(onlyA, pair[1]) && slices.Contains(onlyB, pair[0]) {
 			return 0, ""
@@ -179,6 +177,11 @@ func compareNames(spoke, hub *field) (float64, string) {
 		}
 	}
 	return 0, ""
+}
+
+// without returns the words of a list that another one lacks.
+func without(from, in []string) []string {
+	return slices.DeleteFunc(slices.Clone(from), func(word string) bool { return slices.Contains(in, word) })
 }
 
 // overlap returns the share of words that both sorted lists have.
