@@ -15,7 +15,7 @@ import (
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
-	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/document"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 )
 
 // warnLimits names the fields that one side requires and an object from the other side may lack, and those of which it allows
@@ -290,9 +290,9 @@ const maxText = 60
 
 // shortJSON returns a limit as messages quote it.
 func shortJSON(limit any) string {
-	text, ok := document.Encode(limit)
+	text := preserved.Encode(limit)
 	switch {
-	case limit == nil || !ok:
+	case limit == nil:
 		return "none"
 	case len(text) > maxText:
 		return strings.ToValidUTF8(string(text[:maxText]), "") + "..."
