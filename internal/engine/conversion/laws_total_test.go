@@ -19,6 +19,7 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/compile"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/internal/generate"
+	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
@@ -143,6 +144,9 @@ func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 		other = leaf.Spoke
 	}
 	object := widget(leaf.Version, fields[1:len(fields)-1])
+	if w.namesKey(leaf.Version, path, object) {
+		return
+	}
 	there := convert(t, w.converter, object, other)
 	preserved := strings.Contains(there, conversion.AnnotationName(w.ruleset.CRD, leaf.Version))
 	back := sameJSON(t, object, convert(t, w.converter, there, leaf.Version))
@@ -164,6 +168,17 @@ func (w *world) checkLeaf(t *testing.T, leaf compile.FieldVerdict) {
 	if want := leaf.Owner; preserved && want == compile.OwnerExact || !preserved && want == compile.OwnerPreserved || back == (want == compile.OwnerDropped) || copied != (want == compile.OwnerExact) {
 		t.Errorf("%s is said to be %s, and\n%s\nis\n%s", leaf, want, object, there)
 	}
+}
+
+// namesKey reports whether an object has a key, in the map of a leaf field, that is a leaf field of its own.
+func (w *world) namesKey(version string, of conversion.Path, object string) bool {
+	a := tree.NewArena()
+	defer a.Free()
+	root, err := a.Read([]byte(object))
+	return err == nil && slices.ContainsFunc(w.compiled.Leaves, func(key compile.FieldVerdict) bool {
+		path, _ := conversion.ParsePath(key.Path)
+		return key.Version == version && len(path) > len(of) && path.HasPrefix(of) && root.At(path) != nil
+	})
 }
 
 // isRead reports whether an expression reads a field, or a part of it: other fields are computed from it, too.
