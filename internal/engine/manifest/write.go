@@ -87,7 +87,7 @@ func writeYAML(out *bytes.Buffer, text []byte) error {
 	return encoder.Close()
 }
 
-// tags are those of values by their kind. A number is written as it is.
+// tags are those of values by their kind. A number has none.
 var tags = map[tree.Kind]string{tree.Null: "!!null", tree.Bool: "!!bool"}
 
 // toYAML keeps the order of members.

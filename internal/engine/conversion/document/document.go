@@ -3,7 +3,7 @@
 
 // Package document reads and writes values as texts in JSON and YAML.
 //
-// A value is a tree. Its numbers are as an API server writes them: integers of 64 bits as they are, and others in their
+// A value is a tree. Its numbers are as an API server writes them: integers of 64 bits unchanged, and others in their
 // shortest form.
 //
 // YAML is read as the library go.yaml.in/yaml/v3 reads it, which follows YAML 1.2 and also accepts

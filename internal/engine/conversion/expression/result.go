@@ -74,7 +74,7 @@ func (w *writer) node(value any, s *shape.Schema, depth int) *tree.Node {
 	return w.scalar(value, s)
 }
 
-// takes reports whether so many more bytes are within the limit.
+// takes counts bytes, and reports whether they are within the limit.
 func (w *writer) takes(bytes int) bool {
 	w.remaining -= bytes
 	return w.remaining >= 0
