@@ -137,9 +137,10 @@ func TestRivals(t *testing.T) {
 	expect.Equal(t, "rules", []string{"move: {from: .spec.timeout, to: .spec.writeTimeout}"}, textsOf(observed))
 }
 
-// TestUnlike: words that say the opposite, and names that say little in other objects, are no likeness.
+// TestUnlike: words that say the opposite, and words that say little in other names or objects, are no likeness.
 func TestUnlike(t *testing.T) {
 	for v1, v2 := range map[string]string{
+		`templateRef: {type: object, properties: {name: {type: string}}}`:                   `warmPoolRef: {type: object, properties: {name: {type: string}}}`,
 		`minReadyTimeoutSeconds: {type: integer}`:                                           `maxReadyTimeoutSeconds: {type: integer}`,
 		`volume: {type: object, properties: {name: {type: string}, size: {type: integer}}}`: `owner: {type: object, properties: {name: {type: string}, team: {type: array, items: {type: string}}}}`,
 	} {
@@ -318,9 +319,9 @@ func TestUnpaired(t *testing.T) {
 		},
 		// The only question about the list is about the list itself.
 		"a list with a rival": {
-			v1:        `supportedConfigs: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
-			v2:        `defaultConfigs: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}`,
-			ambiguous: []string{"v1 .spec.supportedConfigs", "v2 .spec.defaultConfigs"},
+			v1:        `supportedAddons: {type: array, items: {type: object, properties: {a: {type: string}}}}`,
+			v2:        `defaultAddons: {type: array, items: {type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}}}`,
+			ambiguous: []string{"v1 .spec.supportedAddons", "v2 .spec.defaultAddons"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

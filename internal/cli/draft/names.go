@@ -168,7 +168,11 @@ func compareNames(spoke, hub *field) (float64, string) {
 		return 0, ""
 	}
 	if shared := len(a) - len(onlyA); shared > 0 {
-		return 2 * float64(shared) / float64(len(a)+len(b)), "alike name"
+		score := 2 * float64(shared) / float64(len(a)+len(b))
+		if last := a[len(a)-1]; shared == 1 && last == b[len(b)-1] && len(onlyA) > 0 && len(onlyB) > 0 && slices.Contains(common, last) {
+			score /= 2 // such as two references
+		}
+		return score, "alike name"
 	}
 	left, right := strings.ToLower(spoke.name()), strings.ToLower(hub.name())
 	if len(left) > 4 && len(right) > 4 && len(left) < 40 && len(right) < 40 {
