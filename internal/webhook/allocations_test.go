@@ -11,7 +11,7 @@ import (
 )
 
 // mostAllocations is the number of allocations for an object, of which most are for its annotation.
-const mostAllocations = 30
+const mostAllocations = 10
 
 // TestMemoryPerObject checks that the review of an API server is converted and counted in memory that is used again, which
 // keeps latency even.

@@ -196,9 +196,9 @@ func (c *Cast) image(r *conversionRun, x *exchange, value *tree.Node) *tree.Node
 		return r.document(x, value)
 	case writes && c.Separator != "":
 		return r.joined(c, value)
-	case writes && value.Kind() != tree.List && value.Kind() != tree.Object:
+	case writes && value.IsScalar():
 		if text, ok := c.write(value.JSON()); ok {
-			return r.NewText(string(text))
+			return r.NewTextOf(text)
 		}
 	case writes || !value.Is(tree.String):
 	case c.Separator != "":
@@ -246,7 +246,7 @@ func (r *conversionRun) joined(c *Cast, list *tree.Node) *tree.Node {
 		}
 		text = append(text, element.Text()...)
 	}
-	return r.NewText(string(text))
+	return r.NewTextOf(text)
 }
 
 // parts returns the list of the strings between separators. The empty text is the empty list.
@@ -294,7 +294,7 @@ func (r *conversionRun) written(x *exchange, value *tree.Node) *tree.Node {
 	if text == nil {
 		return nil
 	}
-	return r.NewText(string(text))
+	return r.NewTextOf(text)
 }
 
 // completed returns a text with the members of a preserved text that the schema does not declare, nil if there are none.

@@ -6,9 +6,9 @@ package conversion
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/expression"
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion/shape"
@@ -28,6 +28,8 @@ type Converter struct {
 // version is one version of the ruleset.
 type version struct {
 	name string
+	// index is that among the versions of the converter.
+	index int
 	// annotation is the name of the annotation with preserved data while the object is in another version.
 	annotation string
 	// token signs truncated forms at this version. It is empty if nothing is truncated.
@@ -49,7 +51,7 @@ func NewConverter(ruleset *Ruleset) (*Converter, error) {
 	c := &Converter{ruleset: &withoutSchemas, fingerprint: ruleset.fingerprint()}
 	var schemas shape.Reader
 	for _, name := range ruleset.Versions {
-		v := &version{name: name, annotation: AnnotationName(ruleset.CRD, name), token: ruleset.Truncating.token(ruleset.CRD, name)}
+		v := &version{name: name, index: len(c.versions), annotation: AnnotationName(ruleset.CRD, name), token: ruleset.Truncating.token(ruleset.CRD, name)}
 		if text, known := ruleset.Schemas[name]; known {
 			var err error
 			if v.shape, err = schemas.Read(text); err != nil {
@@ -146,7 +148,7 @@ func (c *Converter) Explain(object []byte, toVersion string) (*Explanation, erro
 	}
 	explained := &Explanation{Object: out, Judged: r.judged}
 	for _, v := range c.versions {
-		for _, e := range r.data[v].Sorted() {
+		for _, e := range r.data[v.index].Sorted() {
 			explained.Kept = append(explained.Kept, Kept{e, v.name})
 		}
 	}
@@ -172,13 +174,30 @@ type conversionRun struct {
 	trimMetadata bool
 	// data is the preserved data of the object.
 	data preservedData
+	// between, with there and back, is the last step of the conversion: it is here so that its memory is used again.
+	between     preserve.Versions
+	there, back bound
 	// judged are the entries of the target version that the object had.
 	judged  []preserve.Entry
 	outcome Outcome
 }
 
+var runs = sync.Pool{New: func() any { return &conversionRun{} }}
+
+// newRun returns a run in memory that was used before. The caller frees it, or keeps what it has.
 func newRun(c *Converter, stop func(memory int64) bool) *conversionRun {
-	return &conversionRun{Arena: tree.NewArena(), of: c, stop: stop}
+	r := runs.Get().(*conversionRun)
+	r.Arena, r.of, r.stop = tree.NewArena(), c, stop
+	return r
+}
+
+// Free makes the memory available for another run.
+func (r *conversionRun) Free() {
+	r.Arena.Free()
+	clear(r.data)
+	clear(r.scopes[:cap(r.scopes)])
+	*r = conversionRun{data: r.data[:0], scopes: r.scopes[:0]}
+	runs.Put(r)
 }
 
 // limit calls a function, within the limits of one object.
@@ -301,10 +320,10 @@ func (r *conversionRun) convertTree(root *tree.Node, from, to *version) (*tree.N
 		return r.convertBetween(r.convertBetween(root, from, between, source, hub), between, to, hub, target)
 	}
 	lenient, misfit := hub.Lenient()
-	before := maps.Clone(r.data)
+	before := slices.Clone(r.data)
 	result := through(lenient)
 	if *misfit && !target.Allows(result) {
-		r.data = before
+		copy(r.data, before)
 		result = through(hub)
 	}
 	return r.putData(result, from, to)
@@ -320,17 +339,18 @@ func nameOf(n *tree.Node) *tree.Node {
 
 // convertBetween converts between a spoke and the hub, and changes the preserved data.
 func (r *conversionRun) convertBetween(root *tree.Node, from, to *version, source, target preserve.Schema) *tree.Node {
-	v := &preserve.Versions{Arena: r.Arena, Source: source, Target: target, Rules: r.of.fingerprint, FrozenStatus: r.of.ruleset.RefusesStatus}
-	if from.there != nil {
-		v.There, v.Back = bound{function: from.there, of: r}, bound{function: from.back, of: r}
-	} else {
-		v.There, v.Back = bound{function: to.back, of: r}, bound{function: to.there, of: r}
+	r.there, r.back = bound{function: from.there, of: r}, bound{function: from.back, of: r}
+	if from.there == nil {
+		r.there.function, r.back.function = to.back, to.there
 		r.adopt(to)
 	}
-	ofTarget, ofSource := r.data[to], r.data[from]
+	v := &r.between
+	*v = preserve.Versions{
+		Arena: r.Arena, There: &r.there, Back: &r.back, Source: source, Target: target, Rules: r.of.fingerprint, FrozenStatus: r.of.ruleset.RefusesStatus,
+	}
+	ofTarget, ofSource := &r.data[to.index], &r.data[from.index]
 	r.judged = ofTarget.Entries
 	root, ofTarget.Entries, ofSource.Entries = v.Convert(root, ofTarget.Entries, ofSource.Entries)
-	r.data[to], r.data[from] = ofTarget, ofSource
 	if from.there != nil {
 		r.discardShared(from)
 	}

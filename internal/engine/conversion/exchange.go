@@ -169,8 +169,11 @@ func (r *conversionRun) images(x *exchange, values []*tree.Node) []*tree.Node {
 	return append(r.Room(1), x.single.image(r, x, values[0]))
 }
 
-// read reads a text that this program has written.
+// read reads a text that this program has written. It keeps the text.
 func (r *conversionRun) read(text []byte) *tree.Node {
+	if text[0] != '{' && text[0] != '[' {
+		return r.NewScalar(text)
+	}
 	value, err := r.Read(text)
 	if err != nil {
 		return nil // cannot happen
@@ -201,7 +204,7 @@ func (r *conversionRun) holes(f *Format, value *tree.Node) []*tree.Node {
 			return nil
 		case hole == "":
 		case integer:
-			values[i] = r.NewScalar([]byte(hole))
+			values[i] = r.NewScalar(append(r.Bytes(len(hole)), hole...))
 		default:
 			values[i] = r.NewText(hole)
 		}
@@ -211,7 +214,8 @@ func (r *conversionRun) holes(f *Format, value *tree.Node) []*tree.Node {
 
 // filled fills a template, if there are values and each has the type of its hole.
 func (r *conversionRun) filled(f *Format, values []*tree.Node) *tree.Node {
-	text := []byte(f.Texts[0])
+	const usual = 64
+	text := append(r.Bytes(usual), f.Texts[0]...)
 	if !slices.ContainsFunc(values, func(value *tree.Node) bool { return value != nil }) {
 		return nil
 	}
@@ -227,7 +231,7 @@ func (r *conversionRun) filled(f *Format, values []*tree.Node) *tree.Node {
 		}
 		text = append(text, f.Texts[i+1]...)
 	}
-	return r.NewText(string(text))
+	return r.NewTextOf(text)
 }
 
 // evaluated evaluates the expressions of the target fields.

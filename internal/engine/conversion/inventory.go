@@ -116,13 +116,13 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, of string, a
 	}
 	a := tree.NewArena()
 	defer a.Free()
-	data := preservedData{}
-	for _, v := range c.versions {
+	data := make(preservedData, len(c.versions))
+	for i, v := range c.versions {
 		if text, there := annotations[v.annotation]; there {
-			data[v] = read(a, text)
+			data[i] = read(a, text)
 		}
 	}
-	own, changed := data[from], map[*version]bool{}
+	own, changed := data[from.index], map[*version]bool{}
 	var removed []preserve.Entry
 	own.Entries = slices.DeleteFunc(own.Entries, func(e preserve.Entry) bool {
 		accepted := from.pathOf(e.Place()).below(paths)
@@ -131,14 +131,14 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, of string, a
 		}
 		return accepted
 	})
-	data[from], changed[from] = own, len(removed) > 0
+	data[from.index], changed[from] = own, len(removed) > 0
 	for _, e := range removed {
 		if other := from.moveToSiblings(data, e); other != nil {
 			changed[other] = true
 		}
 	}
 	var changes map[string]*string
-	for _, v := range c.versions {
+	for i, v := range c.versions {
 		if !changed[v] {
 			continue
 		}
@@ -146,8 +146,8 @@ func (c *Converter) WithoutPreserved(annotations map[string]string, of string, a
 			changes = map[string]*string{}
 		}
 		changes[v.annotation] = nil
-		if of := data[v]; len(of.Entries) > 0 || of.Unreadable != "" {
-			changes[v.annotation] = new(string(of.Encode()))
+		if of := data[i]; len(of.Entries) > 0 || of.Unreadable != "" {
+			changes[v.annotation] = new(string(of.Encode(nil)))
 		}
 	}
 	return changes, nil

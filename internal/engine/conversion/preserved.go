@@ -22,6 +22,8 @@ const (
 	// and values, in bytes. The API server checks it in the answer of a conversion:
 	// k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 	MaxAnnotations = 256 << 10
+	// usualData is the room for a few preserved values, in bytes.
+	usualData = 256
 	// maxDropped is the number of dropped values that an annotation names.
 	maxDropped = 20
 )
@@ -40,31 +42,36 @@ func AnnotationName(resource, version string) string {
 	return PreservedPrefix + name
 }
 
-// preservedData is the preserved data of an object, by version.
-type preservedData map[*version]preserve.Data
+// preservedData is the preserved data of an object, by the index of the version.
+type preservedData []preserve.Data
 
 var annotationsPath = Path{"metadata", "annotations"}
 
 // takeData removes the annotations with preserved data from an object. Text that it cannot read stays in its annotation:
 // users can write annotations, and later versions of this program write other formats.
 func (r *conversionRun) takeData(root *tree.Node) *tree.Node {
-	r.data = preservedData{}
-	for _, v := range r.of.versions {
-		at := []string{"metadata", "annotations", v.annotation}
-		text := root.At(at)
+	count := len(r.of.versions)
+	r.data = slices.Grow(r.data[:0], count)[:count]
+	annotations := root.At(annotationsPath)
+	rest := annotations
+	for i, v := range r.of.versions {
+		text := annotations.Get(v.annotation)
 		if !text.Is(tree.String) {
 			continue
 		}
 		if read, ok := preserve.Decode(r.Arena, []byte(text.Text())); ok {
 			read.Dropped = nil
-			r.data[v] = read
-			root = r.WithAt(root, at, nil)
+			r.data[i] = read
+			rest = r.With(rest, v.annotation, nil)
 		}
 	}
-	if len(r.data) > 0 && root.At(annotationsPath).Len() == 0 {
-		root = r.WithAt(root, annotationsPath, nil)
+	switch {
+	case rest == annotations:
+		return root
+	case rest.Len() == 0:
+		rest = nil
 	}
-	return root
+	return r.WithAt(root, annotationsPath, rest)
 }
 
 // putData sets the annotations with preserved data. from is the version that the object was converted from.
@@ -75,23 +82,23 @@ func (r *conversionRun) putData(root *tree.Node, from, to *version) (*tree.Node,
 	}
 	truncates := r.of.ruleset.truncates(to.name)
 	without := root
-	for _, v := range r.of.versions {
-		kept := r.data[v]
+	for i, v := range r.of.versions {
+		kept := &r.data[i]
 		if len(kept.Entries) == 0 && kept.Unreadable == "" {
 			continue
 		}
-		at := []string{"metadata", "annotations", v.annotation}
-		if text := root.At(at); text.Is(tree.String) {
+		at := [...]string{"metadata", "annotations", v.annotation}
+		if text := root.At(at[:]); text.Is(tree.String) {
 			kept.Unreadable = text.Text()
-			root, without, r.data[v] = r.WithAt(root, at, nil), r.WithAt(without, at, nil), kept
+			root, without = r.WithAt(root, at[:], nil), r.WithAt(without, at[:], nil)
 		}
 		others := annotationsSize(root.At(annotationsPath))
-		text, fits := r.encode(kept, MaxAnnotations-len(v.annotation)-others, truncates)
+		text, fits := r.encode(*kept, MaxAnnotations-len(v.annotation)-others, truncates)
 		if !fits && !truncates {
 			return root, &OverflowError{Version: v.name, Preserved: len(text), Others: others}
 		}
 		r.outcome.PreservedBytes += len(text)
-		root = r.WithAt(root, at, r.NewText(string(text)))
+		root = r.WithAt(root, at[:], r.NewTextOf(text))
 	}
 	if truncates && annotationsSize(root.At(annotationsPath)) > MaxAnnotations {
 		return r.truncate(without, from, to), nil
@@ -104,7 +111,7 @@ func (r *conversionRun) encode(data preserve.Data, room int, complete bool) (tex
 	if len(data.Entries) == 0 {
 		text = []byte(data.Unreadable)
 	} else {
-		text = data.Encode()
+		text = data.Encode(r.Bytes(usualData))
 	}
 	if complete || len(text) <= room || !r.of.ruleset.DropOverflow || len(data.Entries) == 0 {
 		return text, len(text) <= room
@@ -122,7 +129,7 @@ func (r *conversionRun) encode(data preserve.Data, room int, complete bool) (tex
 		for _, e := range largest[:min(count, maxDropped)] {
 			rest.Dropped = append(rest.Dropped, e.At.Pointer())
 		}
-		return rest.Encode()
+		return rest.Encode(nil)
 	}
 	// The smallest number of values to drop: the text shrinks with each of them.
 	count := 1 + sort.Search(len(largest)-1, func(i int) bool { return len(without(i+1)) <= room })

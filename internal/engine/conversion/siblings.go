@@ -95,9 +95,9 @@ func hasValueAt(entries []preserve.Entry, at preserve.Address) bool {
 
 // adopt moves the entries of fields that a spoke shares with other spokes to that spoke. Its own entries win.
 func (r *conversionRun) adopt(to *version) {
-	own := r.data[to]
+	own := r.data[to.index]
 	for _, field := range to.shared {
-		of := r.data[field.sibling]
+		of := r.data[field.sibling.index]
 		var rest []preserve.Entry
 		for _, e := range of.Entries {
 			part, left := r.partOf(e, field, field.sibling)
@@ -113,9 +113,9 @@ func (r *conversionRun) adopt(to *version) {
 			}
 		}
 		of.Entries = rest
-		r.data[field.sibling] = of
+		r.data[field.sibling.index] = of
 	}
-	r.data[to] = own
+	r.data[to.index] = own
 }
 
 // withPart adds the value of a shared field to entries that have none: to that of an object around it, which may require the
@@ -157,12 +157,12 @@ func (r *conversionRun) partOf(e preserve.Entry, field sharedField, from *versio
 // preserved a value.
 func (r *conversionRun) discardShared(from *version) {
 	for _, field := range from.shared {
-		of := r.data[field.sibling]
+		of := r.data[field.sibling.index]
 		of.Entries = slices.DeleteFunc(slices.Clone(of.Entries), func(e preserve.Entry) bool {
 			at, is := field.moved(e.At, field.sibling, from)
-			return is && e.Kind == preserve.Value && hasValueAt(r.data[from].Entries, at)
+			return is && e.Kind == preserve.Value && hasValueAt(r.data[from.index].Entries, at)
 		})
-		r.data[field.sibling] = of
+		r.data[field.sibling.index] = of
 	}
 }
 
@@ -178,17 +178,17 @@ func (v *version) moveToSiblings(data preservedData, e preserve.Entry) *version 
 		at, is := field.moved(e.At, v, field.sibling)
 		switch {
 		case !is:
-		case hasValueAt(data[field.sibling].Entries, at):
+		case hasValueAt(data[field.sibling.index].Entries, at):
 			return nil
 		case first == nil:
 			first, place = field.sibling, at
 		}
 	}
 	if first != nil {
-		of := data[first]
+		of := data[first.index]
 		e.At = place
 		of.Entries = append(slices.Clip(of.Entries), e)
-		data[first] = of
+		data[first.index] = of
 	}
 	return first
 }

@@ -105,9 +105,9 @@ func (r *conversionRun) truncate(root *tree.Node, from, to *version) *tree.Node 
 // addParts adds the preserved data. The first part is that of the version with the most data.
 func (t *truncating) addParts(from *version) {
 	for _, v := range t.of.versions {
-		data := t.data[v]
+		data := t.data[v.index]
 		if len(data.Entries) > 0 {
-			t.parts = append(t.parts, truncated{version: v, Data: data, size: len(data.Encode()), omits: make([]bool, len(data.Entries))})
+			t.parts = append(t.parts, truncated{version: v, Data: data, size: len(data.Encode(nil)), omits: make([]bool, len(data.Entries))})
 		} else if data.Unreadable != "" {
 			t.parts = append(t.parts, truncated{version: v, Data: data, size: len(data.Unreadable)})
 		}
@@ -178,12 +178,12 @@ func (t *truncating) put(part *truncated, to *version) {
 	if !part.omitsText {
 		rest.Unreadable = part.Unreadable
 	}
-	text := rest.Encode()
+	text := rest.Encode(nil)
 	if part.omitsText || len(omitted)+len(part.others) > 0 {
 		text = t.addMarker(text, part, omitted, to)
 	}
 	t.outcome.PreservedBytes += len(text)
-	t.root = t.WithAt(t.root, append(slices.Clip(annotationsPath), part.annotation), t.NewText(string(text)))
+	t.root = t.WithAt(t.root, append(slices.Clip(annotationsPath), part.annotation), t.NewTextOf(text))
 }
 
 // addMarker adds the marker to an annotation. It is outside of the compressed part, so that
@@ -194,7 +194,7 @@ func (t *truncating) addMarker(text []byte, part *truncated, omitted []preserve.
 	for i := range omitted {
 		e := &omitted[i]
 		places = append(places, e.Place())
-		sum.Write(preserve.Data{Entries: []preserve.Entry{*e}}.Encode())
+		sum.Write(preserve.Data{Entries: []preserve.Entry{*e}}.Encode(nil))
 	}
 	others := part.others
 	if part.omitsText {

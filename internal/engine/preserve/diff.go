@@ -11,14 +11,14 @@ import (
 
 // differ finds what comes back in another way. Addresses share their memory until something is found.
 type differ struct {
-	*namer
+	namer
 	found []Entry
 }
 
 // object finds what turns a whole object base into x: in metadata, labels and annotations only. skip is not compared.
 func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
-	const usual = 16
-	at := append(make(Address, 0, usual), Segment{Name: "metadata"})
+	var usual [16]Segment
+	at := append(Address(usual[:0]), Segment{Name: "metadata"})
 	for _, name := range [...]string{"labels", "annotations"} {
 		from, to := base.Get("metadata").Get(name), x.Get("metadata").Get(name)
 		if from == to || to != nil && !to.Is(tree.Object) {
@@ -33,10 +33,10 @@ func (d *differ) object(base, x *tree.Node, s Schema, skip *Paths) {
 // placeUnits is the work for each byte of an address: it is as long as all names above the value.
 const placeUnits = 4
 
-func (d *differ) add(e Entry) {
-	size := e.At.size()
-	d.Spend(placeUnits*size, entryBytes+segmentBytes*len(e.At)+copies*size)
-	e.At = slices.Clone(e.At)
+func (d *differ) add(at Address, e Entry) {
+	size := at.size()
+	d.Spend(placeUnits*size, entryBytes+segmentBytes*len(at)+copies*size)
+	e.At = slices.Clone(at)
 	d.found = append(d.found, e)
 }
 
@@ -59,7 +59,7 @@ func (d *differ) value(at Address, base, x *tree.Node, s Schema, skip *Paths) {
 			d.elements(at, base, x, s, skip.in(Segment{Element: true}))
 		}
 	case !d.Equal(base, x):
-		d.add(Entry{At: at, Value: x, Replaced: d.identify(base)})
+		d.add(at, Entry{Value: x, Replaced: d.identify(base)})
 	}
 }
 
@@ -72,7 +72,7 @@ func (n *namer) identify(value *tree.Node) string {
 func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) {
 	for i, m := range x.Members() {
 		other := base.Near(i, m.Name)
-		if other == m.Value {
+		if other == m.Value || other.IsScalar() && d.Equal(other, m.Value) {
 			continue
 		}
 		segment := Segment{Name: m.Name}
@@ -87,7 +87,7 @@ func (d *differ) members(at Address, base, x *tree.Node, s Schema, skip *Paths) 
 	}
 	for i, m := range base.Members() {
 		if segment := (Segment{Name: m.Name}); x.Near(i, m.Name) == nil && !skip.in(segment).isWhole() && !isEnvelope(at, m.Name) {
-			d.add(Entry{Kind: Absent, At: append(at, segment), Replaced: d.identify(m.Value)})
+			d.add(append(at, segment), Entry{Kind: Absent, Replaced: d.identify(m.Value)})
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (d *differ) missing(at Address, value *tree.Node, skip *Paths) {
 	if skip != nil {
 		value = d.without(value, skip)
 	}
-	d.add(Entry{At: at, Value: value})
+	d.add(at, Entry{Value: value})
 }
 
 // without returns a value without a set of paths.
@@ -124,7 +124,7 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		return Segment{Name: names.names[j], Element: true}
 	}
 	if s.isUnrecognizable(base, x, pairs) {
-		d.add(Entry{At: at, Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
+		d.add(at, Entry{Value: d.without(x, &Paths{Each: skip}), Replaced: d.identify(base)})
 		return
 	}
 	kept, last, ordered := make([]bool, base.Len()), -1, true
@@ -142,7 +142,7 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 		d.value(append(at, Segment{Element: true}), from, to, s.elem(), skip)
 		if rest := d.restOf(to, d.found[start:], len(at)+1, s); rest != nil {
 			d.found = d.found[:start]
-			d.add(Entry{Kind: Insert, At: at, Index: i, Value: rest})
+			d.add(at, Entry{Kind: Insert, Index: i, Value: rest})
 			continue
 		}
 		for k := start; k < len(d.found); k++ {
@@ -152,21 +152,21 @@ func (d *differ) elements(at Address, base, x *tree.Node, s Schema, skip *Paths)
 	}
 	for j := range kept {
 		if !kept[j] {
-			d.add(Entry{Kind: Absent, At: append(at, name(j)), Replaced: d.identify(base.Elems()[j])})
+			d.add(append(at, name(j)), Entry{Kind: Absent, Replaced: d.identify(base.Elems()[j])})
 		}
 	}
 	if !ordered {
-		order := Entry{Kind: Order, At: at}
+		order := Entry{Kind: Order}
 		for _, j := range pairs {
 			if j >= 0 {
 				order.Order = append(order.Order, name(j).Name)
 			}
 		}
-		d.add(order)
+		d.add(at, order)
 	}
 	for i, j := range pairs {
 		if j < 0 {
-			d.add(Entry{Kind: Insert, At: at, Index: i, Value: d.without(x.Elems()[i], skip)})
+			d.add(at, Entry{Kind: Insert, Index: i, Value: d.without(x.Elems()[i], skip)})
 		}
 	}
 }
@@ -200,8 +200,7 @@ func (d *differ) restOf(element *tree.Node, entries []Entry, depth int, s Schema
 // isUnrecognizable reports whether less than half of the elements of a list come back, which is of scalars: the list is
 // one value.
 func (s Schema) isUnrecognizable(base, x *tree.Node, pairs []int) bool {
-	isScalar := func(n *tree.Node) bool { return !n.Is(tree.Object) && !n.Is(tree.List) }
-	if !slices.ContainsFunc(base.Elems(), isScalar) || !slices.ContainsFunc(x.Elems(), isScalar) {
+	if !slices.ContainsFunc(base.Elems(), (*tree.Node).IsScalar) || !slices.ContainsFunc(x.Elems(), (*tree.Node).IsScalar) {
 		return false
 	}
 	found := 0

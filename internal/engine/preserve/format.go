@@ -51,17 +51,19 @@ const readable = 16 << 10
 // MaxSize limits the size of data that was compressed, in bytes: an API server accepts no request of more than 3 MiB.
 const MaxSize = 4 << 20
 
-// Sorted returns the entries, sorted by address and index.
+// Sorted returns the entries, sorted by address and index, in memory of their own if there are several.
 func (d Data) Sorted() []Entry {
-	return slices.SortedStableFunc(slices.Values(d.Entries), func(a, b Entry) int {
-		return cmp.Or(a.At.compare(b.At), cmp.Compare(a.Index, b.Index))
-	})
+	if len(d.Entries) < 2 {
+		return slices.Clip(d.Entries)
+	}
+	sorted := slices.Clone(d.Entries)
+	slices.SortStableFunc(sorted, func(a, b Entry) int { return cmp.Or(a.At.compare(b.At), cmp.Compare(a.Index, b.Index)) })
+	return sorted
 }
 
-// Encode returns the text of data.
-func (d Data) Encode() []byte {
-	const usual = 256
-	text := appendEntries(strconv.AppendInt(append(make([]byte, 0, usual), `{"format":`...), Format, 10), d.Sorted())
+// Encode returns the text of data. It uses the memory of into.
+func (d Data) Encode(into []byte) []byte {
+	text := appendEntries(strconv.AppendInt(append(into[:0], `{"format":`...), Format, 10), d.Sorted())
 	if len(d.Dropped) > 0 {
 		text = appendTexts(append(text, `,"dropped":`...), d.Dropped)
 	}

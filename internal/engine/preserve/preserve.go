@@ -150,21 +150,21 @@ func (v *Versions) comesBack(lost *differ, x, y, again *tree.Node) bool {
 	r := v.wayBack(lost, again, y)
 	r.work, r.frozenStatus = v.Work+maxJudging, v.FrozenStatus
 	back := r.restore(slices.Clone(lost.found))
-	left := &differ{namer: newNamer(v.Arena, v.NewRun())}
+	left := &differ{namer: namer{Arena: v.Arena, run: v.NewRun()}}
 	left.object(back, x, v.Source, v.There.Dropped())
 	return len(left.found) == 0
 }
 
 // wayBack returns what restores the entries that were found to again, which comes back from y.
 func (v *Versions) wayBack(d *differ, again, y *tree.Node) *restorer {
-	return &restorer{namer: d.namer, base: again, live: y, schema: v.Source, other: v.Target, seen: v.There, back: v.Back, rules: v.Rules}
+	return &restorer{namer: &d.namer, base: again, live: y, schema: v.Source, other: v.Target, seen: v.There, back: v.Back, rules: v.Rules}
 }
 
 // lost finds what does not come back of x, and returns what does.
 func (v *Versions) lost(x, y *tree.Node) (d *differ, again *tree.Node) {
 	run := v.NewRun()
 	again = v.Back.Apply(y, false)
-	d = &differ{namer: newNamer(v.Arena, run)}
+	d = &differ{namer: namer{Arena: v.Arena, run: run}}
 	d.object(again, x, v.Source, v.There.Dropped())
 	for i := range d.found {
 		d.found[i].Rules = v.Rules

@@ -98,14 +98,14 @@ func TestNothingIsLost(t *testing.T) {
 		schema := Of(shape.Anything(), false)
 		v := &Versions{Arena: a, There: there, Back: back, Source: schema, Target: schema, Rules: "r"}
 		y, _, lost := v.Convert(x, nil, nil)
-		data, ok := Decode(a, Data{Entries: lost}.Encode())
+		data, ok := Decode(a, Data{Entries: lost}.Encode(nil))
 		if !ok {
-			t.Fatalf("seed %d: not readable: %s", seed, Data{Entries: lost}.Encode())
+			t.Fatalf("seed %d: not readable: %s", seed, Data{Entries: lost}.Encode(nil))
 		}
 		v.There, v.Back = back, there
 		again, carried, _ := v.Convert(y, data.Entries, nil)
 		if !a.Equal(x, again) || len(carried) > 0 {
-			t.Fatalf("seed %d: %s\nis there %s\nwith %s\nand comes back as %s\nand %v", seed, x.JSON(), y.JSON(), Data{Entries: lost}.Encode(), again.JSON(), carried)
+			t.Fatalf("seed %d: %s\nis there %s\nwith %s\nand comes back as %s\nand %v", seed, x.JSON(), y.JSON(), Data{Entries: lost}.Encode(nil), again.JSON(), carried)
 		}
 		if len(lost) > 0 {
 			changed++
@@ -140,21 +140,21 @@ func TestFormat(t *testing.T) {
 		},
 		Unreadable: "other", Dropped: []string{"/gone"},
 	}
-	text := string(data.Encode())
+	text := string(data.Encode(nil))
 	expect.Equal(t, "the text", `{"format":3,"rules":"new","hidden":{"/b/[name=\"x~1y\"]/c":{"b":[1]},"/l/[2]":{"b":[1]},"/l/[3]":{"b":[1]}},"values":{"/a":{"b":[1]}},"absent":{"/d":"12345678"},`+
 		`"replaced":{"/a":"87654321"},"orders":{"/l":["#1","=2"]},"older":{"rules":"old","values":{"/older":{"b":[1]}}},"dropped":["/gone"],"unreadable":"other"}`, text)
 	read, ok := Decode(a, []byte(text))
 	read.Dropped = data.Dropped
-	if !ok || string(read.Encode()) != text {
-		t.Errorf("it is read as %s", read.Encode())
+	if !ok || string(read.Encode(nil)) != text {
+		t.Errorf("it is read as %s", read.Encode(nil))
 	}
 	data.Unreadable = strings.Repeat("long", readable)
-	packed := data.Encode()
+	packed := data.Encode(nil)
 	expect.Contains(t, "the text", string(packed), `{"format":3,"deflate":"`)
 	read, ok = Decode(a, packed)
 	read.Dropped = data.Dropped
-	if !ok || read.Unreadable != data.Unreadable || string(read.Encode()) != string(packed) {
-		t.Errorf("it is read as %.100s", read.Encode())
+	if !ok || read.Unreadable != data.Unreadable || string(read.Encode(nil)) != string(packed) {
+		t.Errorf("it is read as %.100s", read.Encode(nil))
 	}
 }
 

@@ -3,7 +3,10 @@
 
 package tree
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // NewObject returns an object without members.
 func (a *Arena) NewObject() *Node {
@@ -26,12 +29,20 @@ func (a *Arena) Room(elems int) []*Node {
 	return a.elems.take(elems)[:0]
 }
 
+// Bytes returns an empty slice with room for bytes.
+func (a *Arena) Bytes(room int) []byte {
+	a.Spend(0, room)
+	return a.text.take(room)[:0]
+}
+
 // NewText returns a string.
-func (a *Arena) NewText(text string) *Node {
-	const quotes = 2
-	a.Spend(0, len(text)+quotes)
+func (a *Arena) NewText(text string) *Node { return a.NewTextOf(bytesOf(text)) }
+
+// NewTextOf returns a string of bytes, which it copies.
+func (a *Arena) NewTextOf(text []byte) *Node {
+	quotes := 2 + bytes.Count(text, []byte{'"'}) // each of those in the text needs an escape
 	n := a.node()
-	n.kind, n.raw = String, Quote(a.text.take(len(text) + quotes)[:0], text)
+	n.kind, n.raw = String, quote(a.Bytes(len(text)+quotes), text)
 	return n
 }
 
@@ -105,10 +116,10 @@ func (a *Arena) WithAt(n *Node, path []string, value *Node) *Node {
 	if len(path) == 0 {
 		return value
 	}
-	if member, text, is := CutSelector(path[0]); is && !n.Is(Object) {
-		return a.withElement(n, path, member, text, value)
-	}
 	if !n.Is(Object) {
+		if member, text, is := CutSelector(path[0]); is {
+			return a.withElement(n, path, member, text, value)
+		}
 		if value == nil {
 			return n
 		}

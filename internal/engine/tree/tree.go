@@ -78,6 +78,9 @@ func (n *Node) Kind() Kind {
 // Is reports whether there is a value of the kind.
 func (n *Node) Is(kind Kind) bool { return n != nil && n.kind == kind }
 
+// IsScalar reports whether there is a value that is no list and no object.
+func (n *Node) IsScalar() bool { return n != nil && n.kind < List }
+
 // Members returns the members of an object, nil for any other value. They must not be changed.
 func (n *Node) Members() []Member {
 	if n == nil {

@@ -42,9 +42,11 @@ func (n *Node) Append(dst []byte) []byte {
 }
 
 // Quote appends a text as a JSON string. Unlike encoding/json, it does not escape <, > and &.
-func Quote(dst []byte, text string) []byte {
+func Quote(dst []byte, text string) []byte { return quote(dst, bytesOf(text)) }
+
+func quote(dst, rest []byte) []byte {
 	dst = append(dst, '"')
-	for rest := bytesOf(text); ; {
+	for {
 		length := plainLength(rest)
 		dst = append(dst, rest[:length]...)
 		if length == len(rest) {

@@ -139,7 +139,7 @@ func (c *Checker) goldenResult(converted value) goldenResult {
 		for i := range entries {
 			entries[i].Rules = ""
 		}
-		data, _ := preserved.Decode(preserve.Data{Entries: entries}.Encode()) // it was just encoded
+		data, _ := preserved.Decode(preserve.Data{Entries: entries}.Encode(nil)) // it was just encoded
 		members, _ := data.(map[string]any)
 		delete(members, "rules")
 		delete(members, "format")
