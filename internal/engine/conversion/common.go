@@ -30,7 +30,7 @@ func (c *Common) allows(value *tree.Node) bool {
 		return !c.NotNull
 	case value.Is(tree.List) && c.Type != "" && c.Type != "array", value.Is(tree.Object) && c.Type != "" && c.Type != "object":
 		return false
-	case value.Kind() != tree.List && value.Kind() != tree.Object:
+	case value.IsScalar():
 		return c.Each == nil && c.isOfType(value.JSON())
 	case c.Each == nil:
 		return true

@@ -21,6 +21,8 @@ type function struct {
 	moves     []move
 	puts      []int
 	exchanges []*exchange
+	// targets have the fields that moves and exchanges set.
+	targets []target
 	// derived are those that compute fields from others that they only read, and derivedPaths are the fields of the
 	// source version that such rules compute.
 	derived      []*exchange
@@ -178,8 +180,10 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 		toHub.addEach(to, from.inner)
 		fromHub.addEach(from, to.inner)
 	}
-	toHub.orderMoves()
-	fromHub.orderMoves()
+	for _, f := range []*function{toHub, fromHub} {
+		f.orderMoves()
+		f.addTargets()
+	}
 	s.describe(toHub)
 	s.describe(fromHub)
 	prepareRenames(toHub, fromHub)
@@ -379,15 +383,42 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 	return taken, value
 }
 
-// cleared returns a value without what has the path of a field that rules set: it is another field, which the source version
-// no longer has.
-func (f *function) cleared(r *conversionRun, value *tree.Node) *tree.Node {
+// target is an object or a list with fields that rules set.
+type target struct {
+	path   []string
+	fields [][]string
+}
+
+// addTargets groups the fields that rules set by what has them.
+func (f *function) addTargets() {
+	var paths [][]string
 	for _, i := range f.puts {
-		value = r.WithAt(value, f.moves[i].to, nil)
+		paths = append(paths, f.moves[i].to)
 	}
 	for _, x := range f.exchanges {
 		for _, field := range x.to {
-			value = r.WithAt(value, field.Path, nil)
+			paths = append(paths, field.Path)
+		}
+	}
+	for _, path := range paths {
+		around := path[:max(len(path)-1, 0)]
+		i := slices.IndexFunc(f.targets, func(t target) bool { return slices.Equal(t.path, around) })
+		if i < 0 {
+			i, f.targets = len(f.targets), append(f.targets, target{path: around})
+		}
+		f.targets[i].fields = append(f.targets[i].fields, path)
+	}
+}
+
+// cleared returns a value without what has the path of a field that rules set: it is another field, which the source version
+// no longer has.
+func (f *function) cleared(r *conversionRun, value *tree.Node) *tree.Node {
+	for i := range f.targets {
+		around := value.At(f.targets[i].path)
+		for _, field := range f.targets[i].fields {
+			if len(field) == 0 || around.At(field[len(field)-1:]) != nil {
+				value = r.WithAt(value, field, nil)
+			}
 		}
 	}
 	return value

@@ -56,7 +56,7 @@ func (n *namer) name(element, content *tree.Node, keys []string) string {
 	if name := keyName(n.Arena, element, keys); name != "" {
 		return name
 	}
-	if kind := element.Kind(); kind != tree.Object && kind != tree.List {
+	if element.IsScalar() {
 		return "=" + string(n.Canonical(nil, element))
 	}
 	return "#" + n.Digest(content)

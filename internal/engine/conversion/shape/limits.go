@@ -94,8 +94,7 @@ func (s *Schema) newChecks() *checks {
 // checkAlone checks the limits of a value without its content. The validator looks at objects and lists only to compare
 // them with an enum.
 func (s *Schema) checkAlone(n *tree.Node, _ extent) *MisfitError {
-	isScalar := !n.Is(tree.Object) && !n.Is(tree.List)
-	if !isScalar && s.Enum == nil {
+	if !n.IsScalar() && s.Enum == nil {
 		return nil
 	}
 	value, err := valueOf(n)
