@@ -168,6 +168,8 @@ type conversionRun struct {
 	objectName, objectNamespace *tree.Node
 	// scopes are the values that are being converted, from that of a whole object to the innermost one.
 	scopes []*tree.Node
+	// isExact is true while the other direction would make the value again that is being converted, but for what was removed.
+	isExact bool
 	// keepEmptied is that of preserve.Function.
 	keepEmptied bool
 	// trimMetadata omits metadata that the API server ignores.

@@ -160,6 +160,7 @@ func (c *each) reshape(r *conversionRun, held *tree.Node) *tree.Node {
 	switch {
 	case c.form == FormOne:
 		if element := c.element(r, held); element != nil {
+			r.isExact = r.isExact && !element.Is(tree.Null)
 			return r.NewList(append(r.Room(1), element))
 		}
 	case c.form == FormMap:
@@ -168,6 +169,7 @@ func (c *each) reshape(r *conversionRun, held *tree.Node) *tree.Node {
 		return c.mapOf(r, held)
 	default:
 		if held.Len() > 0 && held.Is(tree.List) && !held.Elems()[0].Is(tree.Null) {
+			r.isExact = r.isExact && held.Len() == 1
 			return c.element(r, held.Elems()[0])
 		}
 	}

@@ -35,6 +35,8 @@ type exchange struct {
 	// program computes the target fields by expressions, and computed is the first of them, as in a policy.
 	program  *expression.Program
 	computed string
+	// back is the other direction.
+	back *exchange
 }
 
 // single is a kind of rule that computes one value from one.
@@ -130,6 +132,7 @@ func (r *conversionRun) exchange(x *exchange, object, whole *tree.Node, to []*tr
 			images[start+i] = image
 		}
 	}
+	r.isExact = r.isExact && r.restores(x, images[start:], values)
 	return images, object
 }
 

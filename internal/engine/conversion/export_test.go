@@ -46,27 +46,27 @@ func (c *Converter) FitsWhole(version, object string) bool {
 	return preserve.Of(c.version(version).shape, isFragment).Allows(root)
 }
 
-// WithoutRenames returns a converter of the ruleset that converts every object field by field, and the number of scopes that had renames.
-func WithoutRenames(ruleset *Ruleset) (slow *Converter, scopes int, err error) {
+// WithoutNotes returns a converter of the ruleset that notes nothing of values, and the number of scopes that would.
+func WithoutNotes(ruleset *Ruleset) (slow *Converter, scopes int, err error) {
 	if slow, err = NewConverter(ruleset); err != nil {
 		return nil, 0, err
 	}
 	for _, v := range slow.versions {
 		for _, f := range []*function{v.there, v.back} {
 			if f != nil {
-				scopes += f.withoutRenames()
+				scopes += f.withoutNotes()
 			}
 		}
 	}
 	return slow, scopes, nil
 }
 
-func (f *function) withoutRenames() (scopes int) {
-	if f.renames != nil {
-		f.renames, scopes = nil, 1
+func (f *function) withoutNotes() (scopes int) {
+	if f.reversible {
+		f.reversible, scopes = false, 1
 	}
 	for _, c := range f.collections {
-		scopes += c.inner.withoutRenames()
+		scopes += c.inner.withoutNotes()
 	}
 	return scopes
 }

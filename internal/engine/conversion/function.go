@@ -44,8 +44,9 @@ type function struct {
 	documents []documentField
 	parts     []part
 	// back is the other direction.
-	back    *function
-	renames renames
+	back *function
+	// reversible is true if values may be noted as what they were made of.
+	reversible bool
 }
 
 // move moves a value, of which the inside may be converted by itself. The value may stay where it is.
@@ -152,6 +153,7 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 		if err != nil {
 			return nil, nil, err
 		}
+		to.back, from.back = from, to
 		toHub.addExchange(to)
 		fromHub.addExchange(from)
 		if x := &s.Exchanges[i]; x.Cast != nil && x.Cast.Document != "" && x.Cast.Hub {
@@ -186,7 +188,7 @@ func (s *Scope) functions(spoke, hub side) (toHub, fromHub *function, err error)
 	}
 	s.describe(toHub)
 	s.describe(fromHub)
-	prepareRenames(toHub, fromHub)
+	prepareReverse(toHub, fromHub)
 	return toHub, fromHub, nil
 }
 
@@ -292,12 +294,18 @@ func (r *conversionRun) valueOr(from string, text []byte) *tree.Node {
 
 // apply converts a value, nil if the target version has nothing.
 func (f *function) apply(r *conversionRun, value *tree.Node) *tree.Node {
-	if renamed := f.rename(r, value); renamed != nil {
-		return renamed
+	if value.Is(tree.Object) && f.reversible {
+		if again := value.Back(f.back); again != nil {
+			r.isExact = false // only a value that was not looked into can be noted
+			return again
+		}
 	}
+	wasExact := r.isExact
+	r.isExact = f.reversible && !r.MayChange(value)
 	r.scopes = append(r.scopes, value)
 	value = f.convert(r, value)
 	r.scopes = r.scopes[:len(r.scopes)-1]
+	r.isExact = r.isExact && wasExact
 	return value
 }
 
@@ -308,7 +316,7 @@ func (f *function) convert(r *conversionRun, value *tree.Node) *tree.Node {
 	}
 	if !value.Is(tree.Object) && !f.ofElements {
 		for _, c := range f.collections {
-			value = c.apply(r, value)
+			value, r.isExact = c.apply(r, value), false
 		}
 		return value
 	}
@@ -331,8 +339,11 @@ func (f *function) convert(r *conversionRun, value *tree.Node) *tree.Node {
 		}
 	}
 	taken, value := f.taken(r, value)
+	removes := false
 	for _, h := range f.holders {
-		value = h.remove(r, value)
+		if h.removesOf(value) {
+			value, removes = h.remove(r, value), true
+		}
 	}
 	value = f.cleared(r, value)
 	for _, i := range f.puts {
@@ -349,7 +360,10 @@ func (f *function) convert(r *conversionRun, value *tree.Node) *tree.Node {
 			}
 		}
 	}
-	return f.removeEmptied(r, value, emptied)
+	if value = f.removeEmptied(r, value, emptied); r.isExact {
+		r.isExact = f.noteBack(r, value, whole, removes)
+	}
+	return value
 }
 
 // taken takes the values that move out of an object, and returns what they become. It converts those that stay where they are.
@@ -373,6 +387,7 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 		case m.each != nil:
 			become = m.each.apply(r, held)
 		}
+		r.isExact = r.isExact && become != nil && (m.each == nil || !held.Is(tree.Null))
 		switch {
 		case !m.stays:
 			taken[i] = become
@@ -387,6 +402,8 @@ func (f *function) taken(r *conversionRun, value *tree.Node) (taken []*tree.Node
 type target struct {
 	path   []string
 	fields [][]string
+	// firm is the length of the path to the innermost object around them that both versions have.
+	firm int
 }
 
 // addTargets groups the fields that rules set by what has them.
@@ -414,10 +431,11 @@ func (f *function) addTargets() {
 // no longer has.
 func (f *function) cleared(r *conversionRun, value *tree.Node) *tree.Node {
 	for i := range f.targets {
-		around := value.At(f.targets[i].path)
-		for _, field := range f.targets[i].fields {
+		t := &f.targets[i]
+		around := value.At(t.path)
+		for _, field := range t.fields {
 			if len(field) == 0 || around.At(field[len(field)-1:]) != nil {
-				value = r.WithAt(value, field, nil)
+				value, r.isExact = r.WithAt(value, field, nil), false
 			}
 		}
 	}
@@ -439,23 +457,29 @@ func (r *conversionRun) put(exchanges []*exchange, images []*tree.Node, value *t
 
 // remove removes the fields that the target version lacks.
 func (h *sidedObject) remove(r *conversionRun, value *tree.Node) *tree.Node {
-	object := value.At(h.path)
-	if !object.Is(tree.Object) {
-		return value
-	}
-	rest := r.Filter(object, func(name string, member *tree.Node) *tree.Node {
-		leaf := h.fields[name]
-		switch {
-		case leaf == nil && (h.known == nil || h.known[name]),
-			leaf != nil && leaf.Null && !member.Is(tree.Null),
-			leaf != nil && leaf.Common != nil && leaf.Common.allows(member),
-			leaf != nil && leaf.Shell && member.Is(tree.Object) && member.Len() > 0:
-			return member
+	return r.WithAt(value, h.path, r.Filter(value.At(h.path), func(name string, member *tree.Node) *tree.Node {
+		if h.lacks(name, member) {
+			return nil
 		}
-		return nil
-	})
-	if rest == object {
-		return value
+		return member
+	}))
+}
+
+// removesOf reports whether remove removes something of a value.
+func (h *sidedObject) removesOf(value *tree.Node) bool {
+	return slices.ContainsFunc(value.At(h.path).Members(), func(m tree.Member) bool { return h.lacks(m.Name, m.Value) })
+}
+
+// lacks reports whether the target version lacks a member.
+func (h *sidedObject) lacks(name string, member *tree.Node) bool {
+	leaf := h.fields[name]
+	switch {
+	case leaf == nil:
+		return h.known != nil && !h.known[name]
+	case leaf.Null && !member.Is(tree.Null),
+		leaf.Common != nil && leaf.Common.allows(member),
+		leaf.Shell && member.Is(tree.Object) && member.Len() > 0:
+		return false
 	}
-	return r.WithAt(value, h.path, rest)
+	return true
 }

@@ -75,7 +75,12 @@ func (a *Arena) With(n *Node, name string, value *Node) *Node {
 // with is With for a member of which the position is known, -1 if there is none.
 func (a *Arena) with(n *Node, pos int, name string, value *Node) *Node {
 	switch {
-	case pos < 0 && value == nil, pos >= 0 && n.members[pos].Value == value:
+	case pos < 0 && value == nil:
+		return n
+	case pos >= 0 && n.members[pos].Value == value:
+		if a.MayChange(n) {
+			n.changed(true) // the value itself may have changed
+		}
 		return n
 	case value == nil:
 		n = a.own(n, 0)
@@ -104,7 +109,7 @@ func (n *Node) changed(positionsStay bool) {
 	if n.more == nil {
 		return
 	}
-	n.more.digest, n.more.by = "", nil
+	n.more.digest, n.more.back, n.more.by = "", nil, nil
 	if !positionsStay {
 		n.more.index = nil
 	}
@@ -236,33 +241,15 @@ func (a *Arena) filterList(n *Node, change func(name string, value *Node) *Node)
 	return a.NewList(changed)
 }
 
-// Rename returns an object with other names of its members, nil if name returns none for one of them. The result remembers the
-// object, and by what it was renamed, unless the object may still change.
-func (a *Arena) Rename(n *Node, by any, name func(string) string) *Node {
-	var c *Node
-	for i, m := range n.Members() {
-		other := name(m.Name)
-		switch {
-		case other == "":
-			return nil
-		case other == m.Name && c == nil:
-			continue
-		case c == nil:
-			c = a.NewObject()
-			c.members = a.copyMembers(n.members, 0)
-		}
-		if other != m.Name {
-			c.members[i].Name, c.members[i].key = other, nil
-		}
+// MayChange reports whether a value was made in this run.
+func (a *Arena) MayChange(n *Node) bool { return n != nil && n.run == a.run }
+
+// NoteBack notes of a value that was made in this run what it becomes again the other way. by identifies the way there.
+func (a *Arena) NoteBack(n, back *Node, by any) {
+	if a.MayChange(n) && n.raw == nil {
+		n.more = &a.rest.take(1)[0]
+		n.more.back, n.more.by = back, by
 	}
-	if c == nil {
-		return n
-	}
-	if n.run != a.run {
-		c.more = &a.rest.take(1)[0]
-		c.more.source, c.more.run, c.more.by = n, a.run, by
-	}
-	return c
 }
 
 // Insert returns an object with a new member before all others.
@@ -278,12 +265,15 @@ func (a *Arena) From(element, source *Node) *Node {
 		return element
 	}
 	a.Spend(1, nodeSize)
-	if element.more != nil || element.raw != nil || element.run != a.run {
+	isNoted := element.more != nil && element.more.back != nil
+	if !isNoted && element.more != nil || element.raw != nil || element.run != a.run {
 		c := &a.nodes.take(1)[0]
 		*c = *element
 		element = c
 	}
-	element.more = &a.rest.take(1)[0]
-	*element.more = more{source: source, run: a.run}
+	if !isNoted {
+		element.more = &a.rest.take(1)[0]
+	}
+	element.more.source, element.more.run = source, a.run
 	return element
 }

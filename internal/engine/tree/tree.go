@@ -55,8 +55,10 @@ type more struct {
 	// source is the value that an element was converted from, in the run.
 	source *Node
 	run    uint32
-	// by is what has renamed members of source, and changed nothing else; nil if nothing has, or the node has changed since.
-	by any
+	// back is what the value becomes again the other way, and by the way there; nil if that is unknown, or the value has
+	// changed since.
+	back *Node
+	by   any
 }
 
 // Member is a member of an object.
@@ -250,12 +252,12 @@ func (n *Node) Origin() *Node {
 	return n.more.source
 }
 
-// RenamedFrom returns the object of which Rename has made this one for the same reason, nil if there is none.
-func (n *Node) RenamedFrom(by any) *Node {
+// Back returns what the value that by has made becomes again, nil if that is unknown.
+func (n *Node) Back(by any) *Node {
 	if n.more == nil || n.more.by != by {
 		return nil
 	}
-	return n.more.source
+	return n.more.back
 }
 
 // IsSame reports whether two values are the same node, or the same part of a text.

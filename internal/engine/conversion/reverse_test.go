@@ -11,38 +11,38 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/test/expect"
 )
 
-// FuzzRenames checks that objects of which fields are only renamed are what they are field by field, there and back, also
-// after an edit.
-func FuzzRenames(f *testing.F) {
+// FuzzReverse checks that objects of which a conversion notes what they become again are what they are without notes, there and
+// back, also after an edit.
+func FuzzReverse(f *testing.F) {
 	fuzzWorlds(f, func(t *testing.T, w *world) {
-		slow, scopes, err := conversion.WithoutRenames(w.ruleset)
+		slow, scopes, err := conversion.WithoutNotes(w.ruleset)
 		expect.NoError(t, err)
 		if scopes > 0 {
-			w.count(renaming)
+			w.count(noting)
 		}
 		w.MisfitEvery = []int{0, 8, 30}[w.IntN(3)]
 		from, to := w.pair()
 		there := wantAsSlow(t, w.converter, slow, w.object(from), to)
 		wantAsSlow(t, w.converter, slow, there, from)
 		wantAsSlow(t, w.converter, slow, w.edited(t, there, w.object(to)), from)
-	}, renaming)
+	}, noting)
 }
 
-const renaming = "objects of rulesets with renames"
+const noting = "objects of rulesets with notes"
 
-// wantAsSlow converts an object, and compares the result with that of a converter without renames.
+// wantAsSlow converts an object, and compares the result with that of a converter without notes.
 func wantAsSlow(t *testing.T, c, slow *conversion.Converter, object, to string) string {
 	t.Helper()
 	want, got := convert(t, slow, object, to), convert(t, c, object, to)
-	wantEqual(t, withDecodedAnnotations(t, want), withDecodedAnnotations(t, got), "%s\nis, with renames,\n%s", object, got)
+	wantEqual(t, withDecodedAnnotations(t, want), withDecodedAnnotations(t, got), "%s\nis, with notes,\n%s", object, got)
 	return got
 }
 
 // anyOthers marks the fields of an object that may have others.
 const anyOthers = " and others"
 
-// TestRenames converts elements that have fields which their schema does not have.
-func TestRenames(t *testing.T) {
+// TestReverse converts elements that have fields which their schema does not have.
+func TestReverse(t *testing.T) {
 	for name, of := range map[string]struct{ v1, v2, rules, element string }{
 		"with the other name":                               {ofA, ofB, `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"x","b":"y"}`},
 		"with a field of the other side":                    {ofA, ofB + ", n: {type: string}", `{move: {from: ".l[*].a", to: ".l[*].b"}}`, `{"a":"x","n":"y"}`},
@@ -66,7 +66,7 @@ func TestRenames(t *testing.T) {
 			}
 			result := between(t, list(of.v1), list(of.v2), of.rules)
 			fast := converterOf(t, result)
-			slow, _, err := conversion.WithoutRenames(result.Ruleset)
+			slow, _, err := conversion.WithoutNotes(result.Ruleset)
 			expect.NoError(t, err)
 			for version, other := range map[string]string{"v1": "v2", "v2": "v1"} {
 				object := widget(version, `"l":[`+of.element+`,`+of.element+`]`)
