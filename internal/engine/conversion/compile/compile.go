@@ -76,7 +76,7 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, rules *v1alpha1.Decl
 	hub := string(rules.Hub)
 	result.Missing = missing(crd.Name, rules, schemas)
 	_, hasHub := schemas[hub]
-	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !namesOnlyVersion(rules, schemas)) {
+	if len(result.Errors) > 0 || !hasHub && (len(schemas) != 1 || !namesAny(rules, schemas)) {
 		return result
 	}
 	ruleset := &conversion.Ruleset{
@@ -145,17 +145,9 @@ func missing(crd string, rules *v1alpha1.DeclarativeConverter, schemas map[strin
 	return missing
 }
 
-// namesOnlyVersion reports whether the only version of the CustomResourceDefinition is a spoke of
-// the policy.
-func namesOnlyVersion(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
-	for version := range schemas {
-		for _, spoke := range rules.Spokes {
-			if string(spoke.Version) == version {
-				return true
-			}
-		}
-	}
-	return false
+// namesAny reports whether a version of the CustomResourceDefinition is a spoke of the policy.
+func namesAny(rules *v1alpha1.DeclarativeConverter, schemas map[string]*schema.Structural) bool {
+	return slices.ContainsFunc(rules.Spokes, func(spoke v1alpha1.Spoke) bool { return schemas[string(spoke.Version)] != nil })
 }
 
 // compileSpoke adds a spoke to the ruleset, what may be large, and its verdicts, errors and warnings to the result.
@@ -183,7 +175,9 @@ func compileSpoke(
 		leaves := c.leaves()
 		c.addSizes(large, leaves)
 		result.Leaves = append(result.Leaves, leaves...)
-		c.warnAll(leaves)
+		c.warnLimits()
+		c.warnListsWithoutKeys(leaves)
+		c.warnDifferences()
 	}
 	result.Errors = append(result.Errors, c.errs...)
 	result.Warnings = append(result.Warnings, c.warnings...)

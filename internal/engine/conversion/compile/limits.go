@@ -124,13 +124,8 @@ func (w *limitWalker) object(target, source *schema.Structural, at conversion.Pa
 
 // ruled examines what a rule moves as a whole, and lists and maps that it pairs. It ignores what a rule computes.
 func (w *limitWalker) ruled(target *schema.Structural, to *claim) {
-	from := w.partner(*to)
-	if from == nil || to.rule.Move == nil && to.rule.Each == nil {
-		return
-	}
-	holder, _ := from.in.sides(!w.ofHub)
-	source, err := holder.resolve(from.path)
-	if err != nil {
+	source := w.schemaOf(to.rule, !w.ofHub)
+	if source == nil || to.rule.Move == nil && to.rule.Each == nil {
 		return
 	}
 	if f := w.frameOf(to.rule); f != nil {

@@ -40,27 +40,17 @@ var kinds = map[string]*kind{
 func always(*compiler, *policyRule, bool) bool { return true }
 func never(*compiler, *policyRule, bool) bool  { return false }
 
-// partner returns the only field that the claim's rule has on the other side, nil if it has none or
-// several.
-func (c *compiler) partner(of claim) *claim {
-	if others := c.claimsOf(of.rule, !of.ofHub); len(others) == 1 {
-		return &others[0]
-	}
-	return nil
-}
-
-// allClaims returns the claims of all rules on one side.
-func (c *compiler) allClaims(ofHub bool) (claims []claim) {
+// claimsOf returns the claims of a rule on one side.
+func (c *compiler) claimsOf(rule *policyRule, ofHub bool) (claims []claim) {
 	for _, f := range c.frames {
 		own, _ := f.sides(ofHub)
-		claims = append(claims, own.claims...)
+		for _, claim := range own.claims {
+			if claim.rule == rule {
+				claims = append(claims, claim)
+			}
+		}
 	}
 	return claims
-}
-
-// claimsOf returns the claims of a rule on one side.
-func (c *compiler) claimsOf(rule *policyRule, ofHub bool) []claim {
-	return slices.DeleteFunc(c.allClaims(ofHub), func(claim claim) bool { return claim.rule != rule })
 }
 
 // schemaOf returns the schema of the field that a rule claims on one side, nil if there is none.

@@ -4,7 +4,6 @@
 package compile
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
+	"github.com/conversion-operator/conversion-operator/internal/engine/preserved"
 	"github.com/conversion-operator/conversion-operator/internal/engine/tree"
 )
 
@@ -98,11 +98,17 @@ func (c *compiler) lacksValue(rule *policyRule, ofHub bool) bool {
 
 // valuesIn returns the values that a schema allows, as tables write them, nil if they are not
 // limited.
-func valuesIn(s *schema.Structural) []string {
-	if s == nil || s.Type == "string" || s.ValueValidation == nil && s.Type != "boolean" {
-		return enumOf(s)
+func valuesIn(s *schema.Structural) (values []string) {
+	if s == nil {
+		return nil
 	}
-	values := asJSON(validationOf(s).Enum)
+	for _, allowed := range validationOf(s).Enum {
+		text, isText := allowed.Object.(string)
+		if !isText {
+			text = string(preserved.Encode(allowed.Object))
+		}
+		values = append(values, text)
+	}
 	if values == nil && s.Type == "boolean" {
 		return []string{"true", "false"}
 	}
@@ -120,30 +126,4 @@ func translated(table []v1alpha1.ValuePair, value string, ofHub bool) string {
 		}
 	}
 	return value
-}
-
-// enumOf returns the strings that a schema allows, nil if it allows any.
-func enumOf(s *schema.Structural) []string {
-	if s == nil || s.ValueValidation == nil {
-		return nil
-	}
-	var values []string
-	for _, allowed := range s.ValueValidation.Enum {
-		if text, ok := allowed.Object.(string); ok {
-			values = append(values, text)
-		}
-	}
-	return values
-}
-
-// asJSON encodes values as JSON.
-func asJSON(values []schema.JSON) []string {
-	var all []string
-	for _, value := range values {
-		text, err := json.Marshal(value.Object)
-		if err == nil {
-			all = append(all, string(text))
-		}
-	}
-	return all
 }

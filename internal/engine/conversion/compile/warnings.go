@@ -10,13 +10,6 @@ import (
 	"github.com/conversion-operator/conversion-operator/internal/engine/conversion"
 )
 
-// warnAll adds all warnings, the most severe first.
-func (c *compiler) warnAll(leaves []FieldVerdict) {
-	c.warnLimits()
-	c.warnListsWithoutKeys(leaves)
-	c.warnDifferences()
-}
-
 // warnDifferences names the fields that both versions have with different schemas.
 func (c *compiler) warnDifferences() {
 	if len(c.differences) > 0 {
