@@ -55,7 +55,7 @@ type limitWalker struct {
 	ofHub          bool
 	// isMoved is true for what a rule moves as a whole, with its nulls.
 	isMoved bool
-	// required and limits are the fields with what is to be said of them.
+	// required and limits are the findings, each with its field.
 	required, limits []string
 }
 

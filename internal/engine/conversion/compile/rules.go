@@ -200,7 +200,7 @@ func (c *compiler) moveNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 		return false
 	}
 	s, err := own.resolve(from[0].path)
-	return err != nil || s.Nullable || to[0].path.IsLabel() && !(from[0].isText() && from[0].path.IsLabel())
+	return err != nil || s.Nullable || to[0].path.IsLabel() && (!from[0].isText() || !from[0].path.IsLabel())
 }
 
 // elementMayStay reports whether an element of one side may have no value that a move makes one of the other side of.

@@ -94,7 +94,7 @@ func (s scope) estimator() checker.CostEstimator {
 
 // EstimateSize returns the size of a value. Those that an expression derives from fields have no path, and no limit.
 func (s sizes) EstimateSize(value checker.AstNode) *checker.SizeEstimate {
-	most := int64(0)
+	var most int64
 	switch value.Type().Kind() {
 	case types.TypeKind:
 		most = 1 // type(x) == int compares two names
