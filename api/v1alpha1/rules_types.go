@@ -14,7 +14,7 @@ import (
 
 // Rule is one bidirectional rule. Exactly one member is set. An earlier CustomResourceDefinition
 // removes a rule that it does not know and leaves {}, which is an invalid rule.
-// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.each), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.cast), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, each, format, default, values, drop, cast, cel, use"
+// +kubebuilder:validation:XValidation:rule="[has(self.move), has(self.each), has(self.format), has(self.default), has(self.values), has(self.drop), has(self.cast), has(self.scale), has(self.cel), has(self.use)].filter(x, x).size() == 1",message="set exactly one of move, each, format, default, values, drop, cast, scale, cel, use"
 type Rule struct {
 	// move maps a value that has different paths in the two versions.
 	// +optional
@@ -45,6 +45,10 @@ type Rule struct {
 	// cast maps a number of one version to a string of the other.
 	// +optional
 	Cast *CastRule `json:"cast,omitempty"`
+
+	// scale maps a number to the same in another unit.
+	// +optional
+	Scale *ScaleRule `json:"scale,omitempty"`
 
 	// cel computes fields by expressions: in both directions, or in one.
 	// +optional
@@ -286,6 +290,30 @@ type ValuePair struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	To string `json:"to"`
+}
+
+// ScaleRule maps a number to the same in another unit: the hub's number is the spoke's, multiplied
+// or divided. Each of the fields is an integer or a number. Results are exact: a value without an
+// exact one, such as 90 seconds in whole minutes, is only preserved, and the other version has no
+// value then. A missing value stays missing, and null stays null.
+// +kubebuilder:validation:XValidation:rule="has(self.multiply) != has(self.divide)",message="set multiply or divide, by which the spoke's number gives the hub's"
+type ScaleRule struct {
+	// from is the path in the spoke.
+	// +required
+	From Path `json:"from"`
+	// to is the path in the hub.
+	// +required
+	To Path `json:"to"`
+	// multiply is by what the spoke's number is multiplied: 60 from minutes to seconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000000000000000
+	Multiply int64 `json:"multiply,omitempty"`
+	// divide is by what the spoke's number is divided: 1000 from milliseconds to seconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000000000000000
+	Divide int64 `json:"divide,omitempty"`
 }
 
 // CELRule computes the hub's fields from the spoke's by expressions, and the spoke's from

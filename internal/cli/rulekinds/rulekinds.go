@@ -5,6 +5,7 @@
 package rulekinds
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/conversion-operator/conversion-operator/api/v1alpha1"
@@ -39,6 +40,8 @@ var All = map[string]*Kind{
 	"cast": {"cast", "translated", "A number is a string.",
 		"a string that is not such a number, or has another format",
 		"it differs from what a cast % writes, or has no value that fits the other version", detailsOfCast},
+	"scale": {"scale", "translated", "A number is multiplied or divided, because it has another unit.",
+		"a number that has no exact value in the other unit, such as 90 seconds in whole minutes", "it has no exact value in the other unit", detailsOfScale},
 	"cel": {"cel", "computed", "An expression computes the fields in each direction, with whenMissing: Evaluate also from nothing.",
 		"every value that would not come back unchanged", "the expressions would not restore the same value", detailsOfCEL},
 	"default": {"default", "preserved", "The rule fills in a field that the other version lacks.",
@@ -81,6 +84,13 @@ func detailsOfCast(rule *v1alpha1.Rule) string {
 		details += quote(rule.Cast.Separator)
 	}
 	return details
+}
+
+func detailsOfScale(rule *v1alpha1.Rule) string {
+	if rule.Scale.Divide != 0 {
+		return fmt.Sprint("divide ", rule.Scale.Divide)
+	}
+	return fmt.Sprint("multiply ", rule.Scale.Multiply)
 }
 
 func detailsOfCEL(rule *v1alpha1.Rule) string {

@@ -164,7 +164,7 @@ type Move struct {
 }
 
 // Exchange is a group of fields that are computed from each other, by one of Format, Table,
-// Literals, Cast and CEL. Without any of them, both sides have the same value, if both allow it and
+// Literals, Cast, Scale and CEL. Without any of them, both sides have the same value, if both allow it and
 // it has the shape Common.
 type Exchange struct {
 	Spoke []Field `json:"spoke"`
@@ -176,9 +176,10 @@ type Exchange struct {
 	// Literals pairs JSON values of the spoke with those of the hub, if they are not all strings.
 	Literals [][2]string `json:"literals,omitempty"`
 	// Closed is true if only the values in Literals have an image: both sides have other types.
-	Closed bool  `json:"closed,omitempty"`
-	Cast   *Cast `json:"cast,omitempty"`
-	CEL    *CEL  `json:"cel,omitempty"`
+	Closed bool   `json:"closed,omitempty"`
+	Cast   *Cast  `json:"cast,omitempty"`
+	Scale  *Scale `json:"scale,omitempty"`
+	CEL    *CEL   `json:"cel,omitempty"`
 	// Common is the shape of the values that both sides allow, if one side allows more.
 	Common *Common `json:"common,omitempty"`
 }
@@ -190,6 +191,8 @@ func (e *Exchange) single() single {
 		return nil
 	case e.Cast != nil:
 		return e.Cast
+	case e.Scale != nil:
+		return e.Scale
 	}
 	return e.asTable()
 }

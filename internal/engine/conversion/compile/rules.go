@@ -33,6 +33,7 @@ var kinds = map[string]*kind{
 	"values":  {(*compiler).addValues, (*compiler).tableNotRoundTrippable},
 	"drop":    {(*compiler).addDrop, never},
 	"cast":    {(*compiler).addCast, (*compiler).castNotRoundTrippable},
+	"scale":   {(*compiler).addScale, (*compiler).scaleNotRoundTrippable},
 	"cel":     {(*compiler).addCEL, celNotRoundTrippable},
 	"default": {(*compiler).addDefault, never},
 }

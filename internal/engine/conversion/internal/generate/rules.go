@@ -188,6 +188,10 @@ func valueFields(objects, value *props) []string {
 }
 
 func (m *ruleMaker) rule(kind string, from, to namedField) (rule v1alpha1.Rule, made bool) {
+	if isNumeric(from.schema) && isNumeric(to.schema) && m.Often(3) {
+		rule.Scale = m.scale(from, to)
+		return rule, true
+	}
 	switch kind {
 	case "move":
 		rule.Move = &v1alpha1.MoveRule{From: from.path, To: to.path}
@@ -230,6 +234,16 @@ func (m *ruleMaker) cast(from, to namedField) *v1alpha1.CastRule {
 		rule.Separator = One(m.Choices, ",", "a", ", ", "--")
 	}
 	return rule
+}
+
+func isNumeric(s *props) bool { return s.Type == "integer" || s.Type == "number" }
+
+func (m *ruleMaker) scale(from, to namedField) *v1alpha1.ScaleRule {
+	factor := One(m.Choices, int64(2), 3, 10, 60, 1024, 1e15)
+	if m.IntN(2) == 0 {
+		return &v1alpha1.ScaleRule{From: from.path, To: to.path, Multiply: factor}
+	}
+	return &v1alpha1.ScaleRule{From: from.path, To: to.path, Divide: factor}
 }
 
 // key returns a field that the list's elements have, most of the time.
