@@ -26,7 +26,7 @@
 //
 // # A new kind of rule
 //
-// Cast is one of the smallest kinds; follow it. Nine files are written by hand, two or three of them new:
+// Cast is one of the smallest kinds; follow it. Nine files are written by hand, three of them new:
 //
 //  1. Its type, with a comment for users, and its member of Rule: api/v1alpha1/rules_types.go. The
 //     CEL rule above Rule counts the members, and its message lists them in their order. Then run
