@@ -321,9 +321,11 @@ type ScaleRule struct {
 // that is converted: use self.packed, and has(self.packed) or self.?packed for one that
 // may be missing; null counts as missing. metadata.name and metadata.namespace are those of
 // the object. An expression gives no value if it reads a
-// missing field, fails, costs too much, or evaluates to null or optional.none(): cond ?
-// optional.of(self.a) : optional.none(). A result has to have the field's type, at compile
-// time if its type is known then, and is no value if the field's schema does not allow it. If
+// missing field, fails, costs too much, or evaluates to null or optional.none(): cond ? self.a :
+// null. A result has to have the field's type, at compile
+// time if its type is known then, and is no value if the field's schema does not allow it. What an
+// expression returns may be of several types, as in a choice, and members of objects that the field
+// does not have are left out. If
 // all fields that they read are missing, nothing is computed, unless whenMissing is Evaluate. A
 // value that would not come back unchanged is preserved.
 //

@@ -91,10 +91,10 @@ func inManyStates(t *testing.T) (policies []string) {
 		{"broken", both, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Converter.Declarative.Spokes[0].Rules = []v1alpha1.Rule{{Move: &v1alpha1.MoveRule{From: ".hostPort", To: ".replicas"}}}
 		}, v1alpha1.ReasonInvalidSpec},
-		{"panicking", both, func(policy *v1alpha1.ConversionPolicy) {
+		{"mistyped", both, func(policy *v1alpha1.ConversionPolicy) {
 			policy.Spec.Converter.Declarative.Spokes[0].Rules = []v1alpha1.Rule{{CEL: &v1alpha1.CELRule{
 				From: map[string]v1alpha1.Path{"h": ".hostPort"}, To: map[string]v1alpha1.Path{"host": ".host"},
-				Forward:  map[string]v1alpha1.CELExpression{"host": "{?'a': dyn(self.h)}.a"},
+				Forward:  map[string]v1alpha1.CELExpression{"host": "size(self.h)"},
 				Backward: map[string]v1alpha1.CELExpression{"h": "self.host"},
 			}}}
 		}, v1alpha1.ReasonInvalidSpec},

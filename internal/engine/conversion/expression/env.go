@@ -150,8 +150,12 @@ func Readable(text string) string {
 // Compile parses an expression and checks its types. It fails with a *CompileError.
 func (s *Scope) Compile(expression string) (compiled *cel.Ast, err error) {
 	defer Recover(&err)
-	compiled, issues := s.Env.Compile(expression)
-	if issues != nil && issues.Err() != nil {
+	compiled, issues := s.Env.Parse(expression)
+	if issues.Err() != nil {
+		return nil, s.compileError(issues)
+	}
+	widen(compiled.NativeRep())
+	if compiled, issues = s.Env.Check(compiled); issues.Err() != nil {
 		return nil, s.compileError(issues)
 	}
 	if problem := unsupportedCall(compiled.NativeRep()); problem != "" {
@@ -205,28 +209,17 @@ func Recover(err *error) {
 func (s *Scope) compileError(issues *cel.Issues) *CompileError {
 	failed := &CompileError{}
 	for _, issue := range issues.Errors() {
+		hint := ""
+		if strings.HasPrefix(issue.Message, "found no matching overload for '"+operators.Conditional+"' applied to '(bool, ") {
+			hint = ": what is not the result has one type: put both in dyn()"
+		}
 		failed.Messages = append(failed.Messages, fmt.Sprintf("%s (line %d, column %d)%s",
-			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, typesHint(issue.Message)))
+			Readable(issue.Message), issue.Location.Line(), issue.Location.Column()+1, hint))
 		if strings.HasPrefix(issue.Message, "undefined field") {
 			failed.Fields = slices.Sorted(maps.Keys(s.Self.Fields))
 		}
 	}
 	return failed
-}
-
-// typesHint says how to write a map or list of values of different types, and a conditional with branches of different types.
-func typesHint(message string) string {
-	if strings.HasPrefix(message, "expected type '") && strings.Contains(message, "' but found '") {
-		return ": where the field can hold both, put each value in dyn(), and an optional one in .optMap(x, dyn(x))"
-	}
-	operands, found := strings.CutPrefix(message, "found no matching overload for '"+operators.Conditional+"' applied to '")
-	switch {
-	case !found || !strings.HasPrefix(operands, "(bool, "):
-		return ""
-	case strings.Contains(operands, ", null") || strings.Contains(operands, ", optional_type("):
-		return ": for no value write optional.none(), and put the other result in optional.of()"
-	}
-	return ": where the field can hold both, put each of them in dyn()"
 }
 
 // Program prepares a compiled expression for evaluation, within EvaluationLimit.

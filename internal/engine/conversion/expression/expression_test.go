@@ -150,12 +150,15 @@ func TestEvaluate(t *testing.T) {
 		"member of another type": {"self.a.name", []string{port}, []string{`{"name":"a","port":"b"}`}, text, ``},
 		"built object":           {"{'name': dyn(self.a), 'port': dyn(self.b)}", []string{text, integer}, []string{`"a"`, `1`}, port, `{"name":"a","port":1}`},
 		"object with a member too many": {
-			"{'name': dyn(self.a), 'host': dyn(self.a)}", []string{text}, []string{`"a"`}, port, ``},
-		"object with a member of another type": {"{'port': dyn(self.a)}", []string{text}, []string{`"a"`}, port, ``},
+			"{'name': self.a, 'host': self.a}", []string{text}, []string{`"a"`}, port, `{"name":"a"}`},
+		"object of the source with a member too many": {"self.a", []string{port}, []string{`{"name":"a","port":1}`}, `{type: object, properties: {name: {type: string}}}`, `{"name":"a"}`},
+		"object with members that are no value":       {"{'name': null, 'port': self.?b, 'tags': self.?a.optMap(x, [x])}", []string{text, integer}, []string{`"a"`, ``}, port, `{"tags":["a"]}`},
+		"list with an element that is no value":       {"[self.?b]", []string{text, text}, []string{`"a"`, ``}, texts, ``},
+		"object with a member of another type":        {"{'port': dyn(self.a)}", []string{text}, []string{`"a"`}, port, ``},
 		"object with members that no schema names": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
 			[]string{`{"b":[1,{"c":null}],"a":1.5}`}, `{type: object, x-kubernetes-preserve-unknown-fields: true}`, `{"a":1.5,"b":[1,{"c":null}]}`},
-		"object that may not stay as it is": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
-			[]string{`{"a":1}`}, port, ``},
+		"object of which nothing may stay": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
+			[]string{`{"a":1}`}, port, `{}`},
 		"integer over int64 in what no schema names": {"self.a", []string{`{type: object, x-kubernetes-preserve-unknown-fields: true}`},
 			[]string{`{"a":{"b":[18446744073709551615]}}`}, `{type: object, x-kubernetes-preserve-unknown-fields: true}`, ``},
 		"part of anything":                     {"self.a.b[0].c", []string{open}, []string{`{"b":[{"c":"d"}]}`}, text, `"d"`},
@@ -183,6 +186,11 @@ func TestEvaluate(t *testing.T) {
 		"none for a list":            {"optional.none()", []string{text}, []string{`"a"`}, texts, ``},
 		"null for a list":            {"null", []string{text}, []string{`"a"`}, texts, ``},
 		"perhaps, not":               {"self.a == 'b' ? optional.of(self.a) : optional.none()", []string{text}, []string{`"a"`}, text, ``},
+		"null or a text, not":        {"self.a == 'b' ? self.a : null", []string{text}, []string{`"a"`}, text, ``},
+		"null or a text":             {"self.a == 'b' ? null : self.a", []string{text}, []string{`"a"`}, text, `"a"`},
+		"three types":                {"self.a == 'b' ? 1 : self.a == 'c' ? self.?a : self.a", []string{text}, []string{`"c"`}, either, `"c"`},
+		"choice in a loop":           {"self.a.map(x, has(x.port) ? x : {'name': 'x'})", []string{`{type: array, items: ` + port + `}`}, []string{`[{"port":1},{}]`}, `{type: array, items: ` + port + `}`, `[{"port":1},{"name":"x"}]`},
+		"lists of several types":     {"self.a + [{'name': 'x'}]", []string{`{type: array, items: ` + port + `}`}, []string{`[{"port":1}]`}, `{type: array, items: ` + port + `}`, `[{"port":1},{"name":"x"}]`},
 		"perhaps":                    {"self.a == 'a' ? optional.of(self.a) : optional.none()", []string{text}, []string{`"a"`}, text, `"a"`},
 		"perhaps an object, not":     {"self.a.port > 1 ? self.a : null", []string{port}, []string{`{"port":1}`}, port, ``},
 		"one of two, an object":      {"self.a.port > 1 ? dyn(self.a) : dyn({'name': 'x'})", []string{port}, []string{`{"port":2}`}, port, `{"port":2}`},
@@ -236,6 +244,15 @@ var longList = func() string {
 	}
 	return list + `]`
 }()
+
+// A panic of the library is an error of the expression, which the author can correct.
+func TestRecover(t *testing.T) {
+	fail := func() (err error) {
+		defer Recover(&err)
+		panic("a defect")
+	}
+	expect.Equal(t, "error", "the library for expressions fails at it (a defect): write it in another way", fmt.Sprint(fail()))
+}
 
 // TestEvaluateTooMuch has expressions that would need gigabytes or minutes before their cost is
 // charged.

@@ -22,7 +22,7 @@ import (
 // megabyte, so they are made once per process, when the first expression needs them.
 var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
-	var guarded []cel.EnvOption
+	guarded := []cel.EnvOption{cel.ASTValidators(mixedLiterals{})}
 	for _, g := range guards {
 		option, err := g.option(base.StoredExpressionsEnv())
 		if err != nil {

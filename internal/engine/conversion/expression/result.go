@@ -31,12 +31,6 @@ const (
 // is null or optional.none(). Members are sorted by name, integers are exact, and doubles are in their
 // shortest exact form.
 func writeResult(a *tree.Arena, result ref.Val, s *shape.Schema) *tree.Node {
-	if optional, is := result.(*types.Optional); is {
-		if !optional.HasValue() {
-			return nil
-		}
-		result = optional.GetValue()
-	}
 	w := writer{a, maxResultBytes}
 	if n := w.node(result, s, 0); n != nil && !n.Is(tree.Null) && s.Fits(n) == nil {
 		return n
@@ -58,6 +52,11 @@ func (w *writer) node(value any, s *shape.Schema, depth int) *tree.Node {
 		return nil
 	}
 	switch value := value.(type) {
+	case *types.Optional:
+		if !value.HasValue() {
+			return nil
+		}
+		return w.node(value.GetValue(), s, depth)
 	case nil, types.Null:
 		return w.NewScalar([]byte("null"))
 	case traits.Lister:
@@ -152,17 +151,33 @@ func membersOf(m traits.Mapper) map[string]any {
 	return members
 }
 
+// object leaves out what the schema has no place for, as an API server would, and members that are no value.
 func (w *writer) object(members map[string]any, s *shape.Schema, depth int) *tree.Node {
 	if members == nil {
 		return nil
 	}
 	object := w.NewObject()
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		n := w.node(members[name], s.Field(name), depth+1)
+		of := s.Field(name)
+		if of == nil || isNothing(members[name], of) {
+			continue
+		}
+		n := w.node(members[name], of, depth+1)
 		if n == nil || !w.takes(len(name)) {
 			return nil
 		}
 		object = w.With(object, name, n)
 	}
 	return object
+}
+
+// isNothing reports whether a member is no value: optional.none(), or a null that its schema does not allow.
+func isNothing(member any, s *shape.Schema) bool {
+	switch member := member.(type) {
+	case *types.Optional:
+		return !member.HasValue() || isNothing(member.GetValue(), s)
+	case nil, types.Null:
+		return !s.IsNullable()
+	}
+	return false
 }

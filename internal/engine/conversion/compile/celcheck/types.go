@@ -5,6 +5,9 @@ package celcheck
 
 import (
 	"cmp"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -36,9 +39,58 @@ func (s scope) checkResult(typed *ast.AST, e ast.Expr, field common.Schema) erro
 			return s.checkResult(typed, args[0], field)
 		case "optional.none":
 			return nil
+		case operators.Add:
+			if typed.GetType(e.ID()).Kind() == types.ListKind {
+				return cmp.Or(s.checkResult(typed, args[0], field), s.checkResult(typed, args[1], field))
+			}
+		}
+	case ast.ListKind:
+		if field.Type() == "array" && field.Items() != nil {
+			return s.checkElements(typed, e.AsList().Elements(), field.Items())
+		}
+	case ast.MapKind:
+		if field.Type() == "object" {
+			return s.checkMembers(typed, e.AsMap().Entries(), field)
 		}
 	}
 	return s.checkType(typed.GetType(e.ID()), field)
+}
+
+func (s scope) checkElements(typed *ast.AST, elements []ast.Expr, field common.Schema) error {
+	for _, element := range elements {
+		if err := s.checkResult(typed, element, field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMembers compares what an expression writes in an object with the schema of each member.
+func (s scope) checkMembers(typed *ast.AST, members []ast.EntryExpr, field common.Schema) error {
+	for _, entry := range members {
+		key, value := entry.AsMapEntry().Key(), entry.AsMapEntry().Value()
+		if kind := typed.GetType(key.ID()).Kind(); kind != types.StringKind && kind != types.DynKind {
+			return &TypeError{Result: "a map with keys of type " + typed.GetType(key.ID()).String(), Field: typeOf(field)}
+		}
+		if key.Kind() != ast.LiteralKind {
+			continue // a name that is computed
+		}
+		name, _ := key.AsLiteral().Value().(string)
+		member := expression.Member(field, name)
+		if member == nil {
+			return &TypeError{Result: "an object with a member " + name, Field: typeOf(field), Hint: "that has " + nameAll(field)}
+		}
+		if err := s.checkResult(typed, value, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameAll names the members of an object, at most ten.
+func nameAll(field common.Schema) string {
+	names := slices.Sorted(maps.Keys(field.Properties()))
+	return cmp.Or(strings.Join(names[:min(len(names), 10)], ", "), "none")
 }
 
 // checkType compares the type of a result with the schema of the field. Types that are unknown
@@ -74,7 +126,7 @@ var conversionFunctions = map[string]string{"integer": "int()", "number": "doubl
 // isAssignable reports whether a value of a type can be a value of the field. Dyn can be any value:
 // expressions use it for maps whose members have several types.
 func (s scope) isAssignable(result *types.Type, field common.Schema) bool {
-	switch result.Kind() {
+	switch result = unwrapOptional(result); result.Kind() {
 	case types.DynKind:
 		return true
 	case types.NullTypeKind:
@@ -128,23 +180,25 @@ func (s scope) isAssignableMap(key, value *types.Type, field common.Schema) bool
 	return other != nil && s.isAssignable(value, other)
 }
 
-// isAssignableObject accepts an object of the source if the field has all of its members.
+// isAssignableObject accepts an object of the source if the field has one of its members, and no other type for another one.
 func (s scope) isAssignableObject(name string, field common.Schema) bool {
 	declared := s.Declared(name)
 	if declared == nil || field.Type() != "object" && !expression.Untyped(field) {
 		return false
 	}
+	shared := len(declared.Fields) == 0
 	for escaped, member := range declared.Fields {
 		name, _ := apiservercel.Unescape(escaped)
 		of := expression.Anything
 		if !expression.Untyped(field) {
 			of = expression.Member(field, name)
 		}
-		if of == nil || !s.isAssignable(member.Type.CelType(), of) {
+		if of != nil && !s.isAssignable(member.Type.CelType(), of) {
 			return false
 		}
+		shared = shared || of != nil
 	}
-	return true
+	return shared
 }
 
 // typeOf returns the name of a field's type.

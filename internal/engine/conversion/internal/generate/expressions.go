@@ -6,6 +6,7 @@ package generate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,12 +99,19 @@ func (m *ruleMaker) someOf(fields []namedField, scope string, others []namedFiel
 	}
 	var some []namedField
 	for _, field := range fields {
-		isPlain := field.schema.Format == "" && field.schema.Enum == nil
-		if field.scope == scope && isPlain && constants[field.schema.Type] != nil && !isKey(fields, field) && len(some) < 1+m.IntN(2) {
+		if field.scope == scope && (isPlain(field.schema) || isRecord(field.schema)) && !isKey(fields, field) && len(some) < 1+m.IntN(2) {
 			some = append(some, field)
 		}
 	}
 	return some
+}
+
+// isPlain reports whether expressions have constants for a field.
+func isPlain(s *props) bool { return s.Format == "" && s.Enum == nil && constants[s.Type] != nil }
+
+// isRecord reports whether a field is an object of which an expression can write the members.
+func isRecord(s *props) bool {
+	return s.Type == "object" && len(s.Properties) > 0 && !s.XEmbeddedResource
 }
 
 // isKey reports whether a field identifies the elements of a list.
@@ -126,20 +134,47 @@ var constants = map[string][]string{
 func (m *ruleMaker) expressions(of, over []namedField, prefix, inputs string) map[string]v1alpha1.CELExpression {
 	all := map[string]v1alpha1.CELExpression{}
 	for i, field := range of {
-		kind := field.schema.Type
-		input := m.IntN(len(over))
-		name := fmt.Sprint(inputs, input)
-		constant := One(m.Choices, constants[kind]...)
-		choices := []string{
-			constant, fmt.Sprintf("has(self.%s) ? %s : %s", name, One(m.Choices, constants[kind]...), constant),
-			fmt.Sprintf("has(self.%s) ? optional.none() : optional.of(%s)", name, constant), "optional.none()",
+		one := m.scalar
+		if isRecord(field.schema) {
+			one = m.record
 		}
-		if over[input].schema.Type == kind {
-			same := []string{"self." + name, fmt.Sprintf("self.?%s.orValue(%s)", name, constant),
-				fmt.Sprintf("self.?%s.orValue(%s) == %s ? optional.none() : self.?%s", name, constant, constant, name)}
-			choices = slices.Concat(choices, same, same)
-		}
-		all[fmt.Sprint(prefix, i)] = v1alpha1.CELExpression(One(m.Choices, choices...))
+		all[fmt.Sprint(prefix, i)] = v1alpha1.CELExpression(one(field.schema, over, inputs))
 	}
 	return all
+}
+
+// scalar generates an expression for a string, an integer or a boolean.
+func (m *ruleMaker) scalar(of *props, over []namedField, inputs string) string {
+	input := m.IntN(len(over))
+	name := fmt.Sprint(inputs, input)
+	constant := One(m.Choices, constants[of.Type]...)
+	choices := []string{
+		constant, fmt.Sprintf("has(self.%s) ? %s : %s", name, One(m.Choices, constants[of.Type]...), constant),
+		fmt.Sprintf("has(self.%s) ? null : %s", name, constant), "null",
+	}
+	if over[input].schema.Type == of.Type {
+		same := []string{"self." + name, fmt.Sprintf("self.?%s.orValue(%s)", name, constant),
+			fmt.Sprintf("self.?%s.orValue(%s) == %s ? null : self.?%s", name, constant, constant, name)}
+		choices = slices.Concat(choices, same, same)
+	}
+	return One(m.Choices, choices...)
+}
+
+// record generates an expression for an object: an object of the other version, which may have other members, or one with
+// members of several types, of which some are no value.
+func (m *ruleMaker) record(of *props, over []namedField, inputs string) string {
+	input := m.IntN(len(over))
+	name := fmt.Sprint(inputs, input)
+	var members []string
+	for _, member := range slices.Sorted(maps.Keys(of.Properties)) {
+		if s := of.Properties[member]; isPlain(&s) && m.Often(2) {
+			members = append(members, fmt.Sprintf("'%s': %s", member, m.scalar(&s, over, inputs)))
+		}
+	}
+	literal := "{" + strings.Join(members, ", ") + "}"
+	choices := []string{literal, fmt.Sprintf("has(self.%s) ? %s : null", name, literal)}
+	if isRecord(over[input].schema) {
+		choices = append(choices, "self."+name, fmt.Sprintf("has(self.%s) ? self.%s : %s", name, name, literal))
+	}
+	return One(m.Choices, choices...)
 }
