@@ -97,6 +97,10 @@ func TestMoveWider(t *testing.T) {
 		"an integer where a string is": {either, text, "v1", `"a":80`, annotated("v2", `v1 {"/a":80}`, "")},
 		"a fraction":                   {integer, "{type: number}", "v2", `"b":1.5`, annotated("v1", `v2 {"/b":1.5}`, "")},
 		"a null":                       {"{type: integer, nullable: true}", either, "v1", `"a":null`, annotated("v2", `v1 {"/a":null}`, "")},
+		"anything that is a string":    {"{x-kubernetes-preserve-unknown-fields: true}", text, "v1", `"a":"x"`, widget("v2", `"b":"x"`)},
+		"anything that is none":        {"{x-kubernetes-preserve-unknown-fields: true}", text, "v1", `"a":{"c":[1]}`, annotated("v2", `v1 {"/a":{"c":[1]}}`, "")},
+		"a string for anything":        {text, "{x-kubernetes-preserve-unknown-fields: true}", "v1", `"a":"x"`, widget("v2", `"b":"x"`)},
+		"a list where a string is":     {text, "{x-kubernetes-preserve-unknown-fields: true}", "v2", `"b":["x"]`, annotated("v1", `v2 {"/b":["x"]}`, "")},
 		"a null on both sides":         {"{type: integer, nullable: true}", "{x-kubernetes-int-or-string: true, nullable: true}", "v2", `"b":null`, widget("v1", `"a":null`)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,9 +129,10 @@ func TestMoveWider(t *testing.T) {
 
 func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 	for rule, want := range map[string][2]bool{
-		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}": {false, true},
-		"a: {type: number}/b: {type: integer}":                     {true, false},
-		"a: {type: integer}/b: {type: integer}":                    {false, false},
+		"a: {type: integer}/b: {x-kubernetes-int-or-string: true}":          {false, true},
+		"a: {type: number}/b: {type: integer}":                              {true, false},
+		"a: {type: integer}/b: {type: integer}":                             {false, false},
+		"a: {x-kubernetes-preserve-unknown-fields: true}/b: {type: string}": {true, false},
 	} {
 		a, b, _ := strings.Cut(rule, "/")
 		for _, leaf := range between(t, a, b, "{move: {from: .a, to: .b}}").Leaves {
@@ -140,7 +145,7 @@ func TestMoveWiderIsPartlyPreserved(t *testing.T) {
 
 // TestMoveWiderHasACanary checks that probes detect a pod which cannot move such a value.
 func TestMoveWiderHasACanary(t *testing.T) {
-	for _, sides := range [][2]string{{"{type: integer}", "{x-kubernetes-int-or-string: true}"}, {"{x-kubernetes-int-or-string: true}", "{type: string}"}} {
+	for _, sides := range [][2]string{{"{type: integer}", "{x-kubernetes-int-or-string: true}"}, {"{x-kubernetes-int-or-string: true}", "{type: string}"}, {"{type: string}", "{x-kubernetes-preserve-unknown-fields: true}"}} {
 		c := converterOf(t, between(t, "a: "+sides[0], "b: "+sides[1], "{move: {from: .a, to: .b}}"))
 		for version, field := range map[string]string{"v1": "b", "v2": "a"} {
 			if got := canaryAt(t, c, version, other(version)); got[field] == nil {

@@ -35,16 +35,24 @@ func commonShape(a, b *schema.Structural) *conversion.Common {
 
 // commonScalar is commonShape for scalars. It is nil for anything else.
 func commonScalar(a, b *schema.Structural) *conversion.Common {
-	if isWider(a, b) || isWider(b, a) {
-		return &conversion.Common{Type: narrower(typeName(a), typeName(b))}
+	switch {
+	case isWider(a, b):
+		return &conversion.Common{Type: typeName(b)}
+	case isWider(b, a):
+		return &conversion.Common{Type: typeName(a)}
 	}
 	return nil
 }
 
-// isWider reports whether a scalar allows all values of another scalar, and more.
+// isWider reports whether a schema allows all values of a scalar, and more.
 func isWider(s, other *schema.Structural) bool {
+	if isAnything(s) {
+		return slices.Contains(scalars, typeName(other))
+	}
 	return typeName(s) != typeName(other) && narrower(typeName(s), typeName(other)) == typeName(other)
 }
+
+var scalars = []string{"string", "integer", "number", "boolean", conversion.IntOrString}
 
 // intersect returns the shape of the values that two schemas have in common, not including the
 // fields of objects; nil if they have none. It reports whether one of them allows more.

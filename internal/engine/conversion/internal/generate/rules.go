@@ -159,7 +159,9 @@ func mayFit(kind string, a, b *props) bool {
 
 // widens reports whether a scalar allows all values of another scalar, and more.
 func widens(wide, narrow *props) bool {
-	return wide.XIntOrString && (narrow.Type == "integer" || narrow.Type == "string") || wide.Type == "number" && narrow.Type == "integer"
+	isAnything := wide.Type == "" && !wide.XIntOrString && wide.XPreserveUnknownFields != nil
+	return wide.XIntOrString && (narrow.Type == "integer" || narrow.Type == "string") || wide.Type == "number" && narrow.Type == "integer" ||
+		isAnything && (constants[narrow.Type] != nil || narrow.XIntOrString)
 }
 
 // elements returns the schema of the elements of a list or map, nil if s is neither.
