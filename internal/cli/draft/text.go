@@ -95,7 +95,7 @@ func (d *Draft) writeOpen(out *text) {
 	if d.Probe != nil {
 		list(out, "Problems with the converter:", d.Probe.Problems)
 	}
-	list(out, "Ambiguous, without a rule, and preserved. Decide, and add rules:", d.Ambiguous)
+	list(out, "Ambiguous, without a rule, and preserved. Decide, and add rules; what no rule can say needs spec.converter.image:", d.Ambiguous)
 	list(out, "Without a rule, and preserved, because only one version has them. Decide whether any correspond, and add rules:", d.Unpaired)
 	list(out, "Converted in another way than was observed:", d.Differences)
 	list(out, "Equal, but written in another way: nothing for false, 0 or empty, or another notation of a number, duration or quantity:", d.Equivalent)

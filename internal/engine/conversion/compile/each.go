@@ -205,7 +205,7 @@ func (f *frame) addCondition(where *v1alpha1.EachCondition, p pairing, fldPath p
 		f.invalid(child, text, "is for the elements of a list, which is not a map in any version")
 		return
 	case (isListMap(p.spokeSchema) || isListMap(p.hubSchema)) && !isKey:
-		f.invalid(child, text, "the list has keys: server-side apply sends parts of its elements, which may lack any field but these: name a key; without where, elements are converted one by one")
+		f.invalid(child, text, "the list has keys: server-side apply sends parts of its elements, which may lack any field but these: name a key; without where, elements are converted one by one, and another condition needs a converter of your own, spec.converter.image")
 		return
 	case len(where.Values) > 0 && found.Type != "string":
 		f.invalid(fldPath.Child("values"), where.Values, "%s is of type %s: values are for a string", text, typeName(found))

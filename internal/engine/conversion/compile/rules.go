@@ -346,7 +346,11 @@ func (c *compiler) checkScope(from, to spot, fldPath place, text v1alpha1.Path) 
 		if other == string(text) {
 			other = to.shown(true).String()
 		}
-		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, missingMove(from, to))
+		missing := missingMove(from, to)
+		if !strings.Contains(missing, "add a move") {
+			missing += ": " + asAWhole
+		}
+		c.invalid(fldPath, text, "must go through the same lists and maps as %s: [*] pairs elements one by one%s", other, missing)
 		return false
 	}
 	return true
@@ -367,6 +371,9 @@ func missingMove(from, to spot) string {
 	}
 	return ""
 }
+
+// asAWhole is what to do about elements that a rule cannot pair.
+const asAWhole = "write a cel rule for all of the list or map, and what no rule can say needs a converter of your own, spec.converter.image"
 
 // scopeAt returns a scope of the ruleset.
 func (c *compiler) scopeAt(scope spot) *conversion.Scope {
