@@ -27,7 +27,6 @@ var drafts = map[string]struct {
 	more  []string
 	fewer int
 }{
-	"karpenter-nodepools": {more: []string{`{"values":{"from":".spec.disruption.consolidationPolicy","to":".spec.disruption.consolidationPolicy","table":[{"from":"WhenUnderutilized","to":"WhenEmptyOrUnderutilized"}]}}`}},
 	"opentelemetry-collectors": {more: []string{
 		`{"move":{"from":".spec.targetAllocator.prometheusCR.podMonitorSelector","to":".spec.targetAllocator.prometheusCR.podMonitorSelector.matchLabels"}}`,
 		`{"move":{"from":".spec.targetAllocator.prometheusCR.serviceMonitorSelector","to":".spec.targetAllocator.prometheusCR.serviceMonitorSelector.matchLabels"}}`,
@@ -47,6 +46,8 @@ var drafts = map[string]struct {
 		// It has one field, which the policy moves.
 		`{"move":{"from":".spec.topology.workers.machineDeployments[*].strategy.remediation","to":".spec.topology.workers.machineDeployments[*].healthCheck.remediation"}}`,
 	}},
+	// The functions convert no parameter that is not a text.
+	"tekton-resolutionrequests": {fewer: 2},
 	"cluster-api-kubeadmcontrolplanes": {more: []string{
 		// It is there only together with a field that is computed.
 		`{"move":{"from":".status.readyReplicas","to":".status.deprecated.v1beta1.readyReplicas"}}`,

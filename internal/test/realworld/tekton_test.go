@@ -146,16 +146,12 @@ func TestResolutionRequest(t *testing.T) {
 	// Theirs writes several parameters in a random order, and fails for one that is no text.
 	p.examples["v1alpha1:.spec.params"] = []any{map[string]any{}, map[string]any{"name": "value"}, map[string]any{"other": "text"}}
 	p.examples["v1beta1:.spec.params"] = []any{[]any{}, []any{map[string]any{"name": "other", "value": "text"}}, []any{map[string]any{"name": "name", "value": "value"}}}
-	const (
-		lost    = "theirs forgets these fields of the status, in both directions, and they are lost; ours copies them"
-		untyped = "the schema of v1beta1 does not say what the value of a parameter is, and an expression cannot read it; ours preserves the list"
-	)
+	const lost = "theirs forgets these fields of the status, in both directions, and they are lost; ours copies them"
 	for _, to := range []string{"v1alpha1", "v1beta1"} {
 		for _, field := range []string{"annotations", "conditions", "observedGeneration"} {
 			p.differences = append(p.differences, difference{to, ".status." + field, onlyOurs, lost})
 		}
 	}
-	p.differences = append(p.differences, difference{"v1alpha1", ".spec.params", onlyTheirs, untyped})
 	source := []any{map[string]any{"uri": "https://example.com", "digest": map[string]any{"sha256": "abc"}, "entryPoint": "one"}}
 	p.examples[".status.refSource"], p.examples[".status.source"] = source, source
 	maps.Copy(p.examples, knativeStatus)
