@@ -248,9 +248,23 @@ func (s *Scope) function(toHub bool) *function {
 	for _, object := range s.Shared {
 		from, to := ends(toHub, object.Spoke, object.Hub)
 		outgoing, _ := ends(toHub, object.OfSpoke, object.OfHub)
-		f.shared = append(f.shared, shared{from, to, outgoing})
+		f.shared = append(f.shared, shared{from, to, slices.Concat(outgoing, s.dropped(toHub))})
 	}
 	return f
+}
+
+// dropped returns the paths of the source version that rules drop in the scope, and in the objects in it that move.
+func (s *Scope) dropped(toHub bool) (paths []Path) {
+	own, _ := ends(toHub, s.DropSpoke, s.DropHub)
+	paths = slices.Clone(own)
+	for i := range s.Collections {
+		if c := &s.Collections[i]; c.IsOne() {
+			for _, path := range c.Scope.dropped(toHub) {
+				paths = append(paths, slices.Concat(c.At(!toHub), path))
+			}
+		}
+	}
+	return paths
 }
 
 // addOneSided groups one-sided fields by the object that has them, the deepest first.
