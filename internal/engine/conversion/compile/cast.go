@@ -96,7 +96,7 @@ func (c *compiler) castNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	if s == nil || s.Type != "integer" || s.ValueValidation == nil {
 		return true
 	}
-	validation, limit := s.ValueValidation, float64(1<<53)
+	limit := float64(1 << 53)
 	switch rule.Cast.As {
 	case v1alpha1.CastTimestamp:
 		limit = float64(conversion.MaxCastTimestamp)
@@ -107,5 +107,10 @@ func (c *compiler) castNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	case v1alpha1.CastQuantity:
 		limit = 1 << 20 // with each unit, a quantity of the API can be as much
 	}
-	return validation.Minimum == nil || *validation.Minimum < -limit || validation.Maximum == nil || *validation.Maximum > limit
+	return mayExceed(*s.ValueValidation, limit)
+}
+
+// mayExceed reports whether a schema allows numbers above a limit, or below its negative.
+func mayExceed(of schema.ValueValidation, limit float64) bool {
+	return of.Minimum == nil || *of.Minimum < -limit || of.Maximum == nil || *of.Maximum > limit
 }

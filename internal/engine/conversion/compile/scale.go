@@ -52,5 +52,5 @@ func (c *compiler) scaleNotRoundTrippable(rule *policyRule, ofHub bool) bool {
 	case validation.MultipleOf == nil || math.Mod(*validation.MultipleOf, float64(factor)) != 0:
 		return true
 	}
-	return validation.Minimum == nil || *validation.Minimum < -limit || validation.Maximum == nil || *validation.Maximum > limit
+	return mayExceed(validation, limit)
 }
