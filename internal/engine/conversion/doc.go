@@ -12,7 +12,8 @@
 //
 // A Converter (convert.go) converts objects by a ruleset. It prepares each scope as two functions (function.go), to the
 // hub and from it, which compute values by the rules in it (exchange.go with cast.go, common.go and values.go; cel.go; reads.go
-// says what they read; emptied.go, which objects are left without anything; reverse.go, what the other direction gives again).
+// says what they read; sided.go, what the target version lacks; emptied.go, which objects are left without anything; reverse.go,
+// what the other direction gives again).
 // Objects are immutable trees (package tree), of which only the parts are read that rules look into.
 //
 // Values that rules move while other rules are for fields in them are collections of a scope, too: what is in them is a scope
