@@ -12,7 +12,7 @@
 // Pairs of objects and answers of a converter are observations (observe.go). A converter is asked about objects that
 // differ in one field, and in which each value is different (probe.go, objects.go). Equal values, and fields that change
 // together, give more hypotheses (learn.go, propose.go). The engine decides (confirm.go): rules that do not exclude each
-// other are compiled, and convert all observed objects. A difference counts against the rule that owns the field,
+// other are compiled, and convert all observed objects (compare.go). A difference counts against the rule that owns the field,
 // and another hypothesis takes its place. Either object of a pair may have been converted from the other one: a rule has
 // to be right in one direction.
 //
